@@ -1,0 +1,3 @@
+module github.com/wholelog/wholelog
+
+go 1.26.0
