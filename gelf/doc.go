@@ -1,0 +1,36 @@
+// Package gelf sends slog records to Graylog, in its own format GELF 1.1.
+//
+// A message that does not fit one datagram is split into chunks, and Graylog puts them together again only if all of them
+// reach one node within five seconds. So the destination is chosen once per message: all its chunks leave from one socket to
+// one address, at a pace that a receive buffer takes. Messages, not datagrams, spread over all addresses of the target.
+//
+// # What a record becomes
+//
+//	slog          GELF
+//	time          timestamp, seconds with milliseconds; left out when zero, or outside 1970…9999
+//	level         level: below Info 7, Info 6, Info+2 5, Warn 4, Error 3, Error+4 2, Error+8 1, Error+12 and above 0
+//	message       short_message is the first line that is not blank; full_message is all of it, when there is more
+//	attribute k   _k; in a group g, _g.k
+//	source        _source_file, _source_line, _source_function
+//
+// Integers and floats are numbers, durations integers in nanoseconds, times RFC 3339 with nanoseconds. An error is its text;
+// a struct, map or slice is its JSON text.
+//
+// # What is mended
+//
+// Graylog answers nothing, neither over UDP nor TCP, and drops silently what it does not like. So a record is made such that
+// all of it arrives, and each change is counted in [delivery.Stats] as Repaired:
+//
+//   - booleans become "true" and "false", unsigned integers above 63 bits, NaN and the infinities strings;
+//   - blank strings become "-";
+//   - invalid UTF-8 becomes U+FFFD;
+//   - characters of names other than letters, digits, "_", "." and "-" become "_", underscores in front go, and names are cut at
+//     256 bytes;
+//   - the names id, message, full_message, short_message, source, host, timestamp, level, streams, truncated and those that begin
+//     with gl2_ get an underscore at their end: _id_ for id;
+//   - when two names are the same to Graylog, which stores _a.b and _a_b as a_b, the later one gets the ending _2, _3 and so on.
+//
+// A string of an attribute longer than 32 766 bytes is cut, since Graylog's index would refuse the whole message. A message that
+// nothing can carry whole is cut, too, if Options.Oversize does not say otherwise. Then _truncated holds the number of bytes
+// cut, and the record counts as Truncated.
+package gelf

@@ -1,0 +1,330 @@
+package gelf
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wholelog/wholelog/internal/attrs"
+	"github.com/wholelog/wholelog/internal/severity"
+)
+
+const (
+	// maxPooled is the largest buffer that is kept for the next record.
+	maxPooled = 64 << 10
+	// maxPooledNames is the same for the names of a record.
+	maxPooledNames = 1 << 12
+	// tailRoom is what the end of a message needs besides its text: the names, and the number of bytes cut.
+	tailRoom = 128
+	// maxTime is the last millisecond of the year 9999: Graylog's index has no five-digit years.
+	maxTime = 253402300799999
+)
+
+// encoder turns one record into one GELF 1.1 message:
+//
+//	version, host, what WithAttrs bound, timestamp, level, the record's attributes, short_message, full_message, _truncated
+//
+// The texts come last, so that what room the limit leaves is theirs, and no limit has to be guessed. An encoder is pooled, and
+// used by one goroutine at a time.
+type encoder struct {
+	config *config
+	walker *attrs.Walker
+
+	buf    []byte
+	limit  int // bytes that buf may have now
+	names  nameSet
+	prefix []byte // the open groups' part of names, each with a dot behind it
+
+	mendedAt int // a group whose name was mended is open from here on in prefix; 0: none
+	tally
+}
+
+// tally is what had to be done to a message.
+type tally struct {
+	repaired int  // values and names that the server would have rejected, dropped or changed
+	cut      int  // bytes left out
+	over     bool // the message met the limit for its size
+}
+
+func (t *tally) add(o tally) {
+	t.repaired += o.repaired
+	t.cut += o.cut
+	t.over = t.over || o.over
+}
+
+func newEncoder(c *config) *encoder {
+	e := &encoder{config: c}
+	e.walker = attrs.NewWalker(e, c.replaceAttr)
+	return e
+}
+
+// begin starts a message or a part of one with what s has bound.
+func (e *encoder) begin(s *scope, head []byte, limit int) {
+	e.buf = append(append(e.buf[:0], head...), s.bound...)
+	e.limit = limit
+	e.names.copyFrom(&s.names)
+	e.tally = s.tally
+}
+
+// enter makes what follows stand in the groups of s.
+func (e *encoder) enter(s *scope) {
+	e.prefix = append(e.prefix[:0], s.prefix...)
+	e.mendedAt = s.mendedAt
+	e.walker.Begin(s.groups)
+}
+
+// leave ends what enter began.
+func (e *encoder) leave() {
+	if e.walker.Exhausted() {
+		e.cut++ // at least
+		e.over = true
+	}
+	e.prefix, e.mendedAt = e.prefix[:0], 0
+}
+
+// record encodes r, with at most limit bytes, into e.buf.
+func (e *encoder) record(ctx context.Context, s *scope, head []byte, seq uint64, r *slog.Record, limit int) {
+	e.begin(s, head, limit)
+	message := r.Message
+	if e.config.replaceAttr == nil {
+		e.timestamp(r.Time)
+		e.level(severity.Of(r.Level))
+		if e.config.addSource {
+			e.source(r.Source())
+		}
+	} else {
+		message = e.replaced(r)
+	}
+	if seq > 0 {
+		e.buf = strconv.AppendUint(append(e.buf, `,"_seq":`...), seq, 10)
+	}
+	e.limit = limit - tailRoom - min(2*len(message), limit/2)
+	if from := e.config.fromContext; from != nil {
+		e.enter(&scope{})
+		e.walker.Attrs(contextAttrs(ctx, from))
+		e.leave()
+	}
+	if r.NumAttrs() > 0 {
+		e.enter(s)
+		e.walker.Record(r)
+		e.leave()
+	}
+	e.limit = limit - tailRoom
+	e.message(message)
+	if e.cut > 0 {
+		e.buf = append(append(append(e.buf, ','), truncatedKey...), ':')
+		e.buf = strconv.AppendInt(e.buf, int64(e.cut), 10)
+	}
+	e.buf = append(e.buf, '}')
+}
+
+// timestamp appends t in seconds with exactly three decimals. It is left out where the server would not take it.
+func (e *encoder) timestamp(t time.Time) {
+	if t.IsZero() {
+		return // slog's rule: there is no time
+	}
+	e.millis(t.UnixMilli())
+}
+
+func (e *encoder) millis(ms int64) {
+	if ms <= 0 || ms > maxTime {
+		e.repaired++ // the server puts the time of receipt
+		return
+	}
+	b := strconv.AppendInt(append(e.buf, `,"timestamp":`...), ms/1000, 10)
+	ms %= 1000
+	e.buf = append(b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10))
+}
+
+func (e *encoder) level(s severity.Severity) {
+	e.buf = append(append(e.buf, `,"level":`...), '0'+byte(s))
+}
+
+func (e *encoder) source(src *slog.Source) {
+	if src == nil {
+		return // slog's rule: a record without a PC has no source
+	}
+	e.Attr("source_file", slog.StringValue(src.File))
+	e.Attr("source_line", slog.IntValue(src.Line))
+	e.Attr("source_function", slog.StringValue(src.Function))
+}
+
+// replaced appends the time, level and source as ReplaceAttr wants them, and returns the message. It calls ReplaceAttr in
+// slog's order.
+func (e *encoder) replaced(r *slog.Record) (message string) {
+	if !r.Time.IsZero() {
+		e.replacedTime(r.Time)
+	}
+	e.replacedLevel(r.Level)
+	if e.config.addSource && r.PC != 0 {
+		a := e.walker.Replaced(nil, slog.Any(slog.SourceKey, r.Source()))
+		if src, ok := a.Value.Any().(*slog.Source); ok {
+			e.source(src)
+		} else if !removed(a) {
+			e.Attr(slog.SourceKey, e.walker.Text(a.Value))
+		}
+	}
+	a := e.walker.Replaced(nil, slog.String(slog.MessageKey, r.Message))
+	if removed(a) {
+		return ""
+	}
+	return e.walker.Text(a.Value).String()
+}
+
+func (e *encoder) replacedTime(t time.Time) {
+	a := e.walker.Replaced(nil, slog.Time(slog.TimeKey, t.Round(0)))
+	switch a.Value.Kind() {
+	case slog.KindTime:
+		e.timestamp(a.Value.Time())
+	case slog.KindInt64: // seconds since 1970, as in the example of slog.HandlerOptions
+		if s := a.Value.Int64(); s > 0 && s <= maxTime/1000 {
+			e.millis(s * 1000)
+			return
+		}
+		e.repaired++
+	default:
+		if !removed(a) {
+			e.timestamp(t) // nothing that the server could read as a time
+			e.repaired++
+		}
+	}
+}
+
+func (e *encoder) replacedLevel(l slog.Level) {
+	a := e.walker.Replaced(nil, slog.Any(slog.LevelKey, l))
+	if removed(a) {
+		return
+	}
+	switch v := a.Value.Any().(type) {
+	case slog.Level:
+		e.level(severity.Of(v))
+		return
+	case int64: // a severity, since that is what the field holds
+		if v >= int64(severity.Emergency) && v <= int64(severity.Debug) {
+			e.level(severity.Severity(v))
+			return
+		}
+	case string:
+		var named slog.Level
+		if named.UnmarshalText([]byte(v)) == nil {
+			e.level(severity.Of(named))
+			return
+		}
+	}
+	e.level(severity.Of(l)) // nothing that the server could read as a level
+	e.repaired++
+}
+
+// removed returns whether ReplaceAttr took an attribute away.
+func removed(a slog.Attr) bool {
+	return a.Value.Kind() == slog.KindAny && a.Value.Any() == nil
+}
+
+// message appends short_message, which is the first line of s that is not blank, and full_message when s has more.
+func (e *encoder) message(s string) {
+	s = trim(s)
+	short := firstLine(s)
+	full := ""
+	switch {
+	case short == "":
+		short = placeholder
+		e.repaired++
+	case len(short) < len(s):
+		full = s
+	}
+	whole := e.limit
+	if room := whole - len(e.buf); full != "" && len(short)+len(full) > room {
+		e.limit = len(e.buf) + room/4 // the first line must not take the room of the rest
+	}
+	bad := e.messageText(shortKey, short)
+	e.limit = whole
+	if full != "" {
+		bad = e.messageText(fullKey, full) || bad
+	}
+	if bad {
+		e.repaired++
+	}
+}
+
+// messageText appends as much of s as there is room for, and returns whether it had invalid UTF-8.
+func (e *encoder) messageText(key, s string) (bad bool) {
+	b := append(append(append(e.buf, ','), key...), ':', '"')
+	b, taken, bad := attrs.AppendText(b, s, e.limit)
+	e.buf = append(b, '"')
+	if taken < len(s) {
+		e.cut += len(s) - taken
+		e.over = true
+	}
+	return bad
+}
+
+// trim removes what the server trims, which is everything up to the space at both ends.
+func trim(s string) string {
+	for s != "" && s[0] <= ' ' {
+		s = s[1:]
+	}
+	for s != "" && s[len(s)-1] <= ' ' {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// firstLine returns the first line of s that Graylog does not take for blank, trimmed.
+func firstLine(s string) string {
+	for line := range strings.SplitSeq(s, "\n") {
+		if line = trim(line); !blank(line) {
+			return line
+		}
+	}
+	return ""
+}
+
+// contextAttrs calls FromContext. A panic in it shows as an attribute.
+func contextAttrs(ctx context.Context, from func(context.Context) []slog.Attr) (as []slog.Attr) {
+	defer func() {
+		if p := recover(); p != nil {
+			as = []slog.Attr{slog.String("from_context", attrs.PanicText(p))}
+		}
+	}()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return from(ctx)
+}
+
+// scope is what WithAttrs and WithGroup add to every record of a handler. It does not change.
+type scope struct {
+	bound    []byte   // the attributes, encoded
+	names    nameSet  // the names that are taken
+	groups   []string // the open groups
+	prefix   []byte   // and their part of names
+	mendedAt int
+	tally    // of bound
+}
+
+// withAttrs returns s with as bound, encoded by e.
+func (s *scope) withAttrs(e *encoder, as []slog.Attr, limit int) scope {
+	e.begin(s, nil, limit)
+	e.enter(s)
+	e.walker.Attrs(as)
+	e.leave()
+	t := *s
+	t.bound = slices.Clone(e.buf)
+	t.names = e.names.clone()
+	t.tally = e.tally
+	return t
+}
+
+// withGroup returns s with a group opened.
+func (s *scope) withGroup(name string) scope {
+	t := *s
+	t.groups = append(slices.Clip(s.groups), name)
+	var mended bool
+	if t.prefix, mended = appendGroup(slices.Clip(s.prefix), name); mended && s.mendedAt == 0 {
+		t.mendedAt = len(s.prefix) + 1
+	}
+	return t
+}

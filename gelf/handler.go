@@ -1,0 +1,219 @@
+package gelf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/attrs"
+	"github.com/wholelog/wholelog/internal/mask"
+	"github.com/wholelog/wholelog/internal/pool"
+	"github.com/wholelog/wholelog/internal/ship"
+	"github.com/wholelog/wholelog/resolve"
+)
+
+// Handler is a [slog.Handler] that sends each record to Graylog as one GELF message. Its methods are safe for concurrent use.
+//
+// Groups become prefixes: the attribute k in the group g is the field g.k, which Graylog stores as g_k.
+//
+// WithAttrs and WithGroup return handlers that share everything else with the one they came from: one queue, one set of
+// connections, one Close.
+type Handler struct {
+	core  *core
+	scope scope
+}
+
+var _ slog.Handler = (*Handler)(nil)
+
+// core is what a handler and all those derived from it share.
+type core struct {
+	config   config
+	engine   *ship.Engine
+	head     []byte    // the part that is the same in all messages
+	encoders sync.Pool // of *encoder
+	seq      atomic.Uint64
+}
+
+// NewHandler returns a handler that sends to target, which reads udp://host:port. The schemes tcp, tls, http and https are
+// not available in this version. The port is always required; an IPv6 address stands in brackets.
+//
+// It fails only when target or an option is wrong, with an error that names it and a nil handler. It neither looks up the
+// host nor connects: that begins with the first record or Ready, and until it succeeds records wait.
+//
+// A nil opts means every default.
+func NewHandler(target string, opts *Options) (*Handler, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	t, err := parseTarget(target)
+	if err != nil {
+		return nil, fmt.Errorf("gelf: %w", err)
+	}
+	c, err := newConfig(t, o)
+	if err != nil {
+		return nil, fmt.Errorf("gelf: %w", err)
+	}
+	return newHandler(c, newUDP(c.udp), o.Resolve, o.Delivery), nil
+}
+
+// newHandler makes a handler over any transport.
+func newHandler(c config, t ship.Transport, r resolve.Options, d delivery.Options) *Handler {
+	if r.Resolver == nil {
+		r.Resolver = resolve.DNS(c.target.hostPort(), nil)
+	}
+	h := &Handler{core: &core{config: c, head: appendHead(nil, &c)}}
+	h.core.encoders.New = func() any { return newEncoder(&h.core.config) }
+	h.scope.names = newNameSet()
+	if c.sequence {
+		h.scope.names = newNameSet("seq", "run")
+	}
+	h.core.engine = ship.New(ship.Config{
+		Name:    "gelf",
+		Main:    ship.Route{Transport: t, Pool: pool.New(pool.Config{Options: r, Backoff: d.Backoff})},
+		Options: d,
+		Own:     h.own,
+	})
+	return h
+}
+
+// appendHead appends what begins every message.
+func appendHead(dst []byte, c *config) []byte {
+	dst = append(dst, `{"version":"1.1","host":"`...)
+	dst, _, _ = attrs.AppendText(dst, c.host, len(dst)+6*len(c.host))
+	dst = append(dst, '"')
+	if c.sequence {
+		dst = fmt.Appendf(dst, `,"_run":"%016x"`, rand.Uint64())
+	}
+	return dst
+}
+
+// own encodes a record of the library itself. It takes no number: that would look like a gap in the program's own.
+func (h *Handler) own(dst []byte, r slog.Record) []byte {
+	e := h.core.encoder()
+	e.record(context.Background(), &h.scope, h.core.head, 0, &r, h.core.engine.MaxRecord())
+	dst = append(dst, e.buf...)
+	h.core.release(e)
+	return dst
+}
+
+// Enabled implements [slog.Handler]. It does not use ctx, which may be nil.
+func (h *Handler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= minLevel(h.core.config.level)
+}
+
+// minLevel asks the Leveler of the options. One that panics must not silence the program.
+func minLevel(l slog.Leveler) (level slog.Level) {
+	if l == nil {
+		return slog.LevelInfo
+	}
+	defer func() {
+		if recover() != nil {
+			level = slog.LevelInfo
+		}
+	}()
+	return l.Level()
+}
+
+// Handle implements [slog.Handler]. It encodes the record on the caller's goroutine and hands it to the queue; the returned
+// error is nil, [delivery.ErrClosed] after Close, or a [delivery.Drop] that says why the record was lost at once. With
+// [delivery.Options].Sync it returns when the record was sent. ctx carries values for Options.FromContext and never cancels;
+// it may be nil.
+func (h *Handler) Handle(ctx context.Context, r slog.Record) (err error) {
+	c := h.core
+	defer func() {
+		// Calls of the user's code are guarded one by one, where the attribute can say what happened. This is the net below.
+		if p := recover(); p != nil {
+			err = c.engine.Refuse(r.Level, 0, delivery.ReasonPanicked, fmt.Errorf("gelf: encoding panicked: %s", attrs.PanicText(p)))
+		}
+	}()
+	var seq uint64
+	if c.config.sequence {
+		seq = c.seq.Add(1)
+	}
+	e := c.encoder()
+	e.record(ctx, &h.scope, c.head, seq, &r, c.engine.MaxRecord())
+	if e.over && c.config.udp.oversize == OversizeDrop {
+		err = c.engine.Refuse(r.Level, len(e.buf)+e.cut, delivery.ReasonTooLarge, delivery.ErrTooLarge)
+	} else if err = c.engine.Put(r.Level, e.buf); !errors.Is(err, delivery.ErrClosed) { // after Close nothing counts
+		c.engine.Repaired(e.repaired)
+		if e.cut > 0 {
+			c.engine.Truncated(1)
+		}
+	}
+	c.release(e)
+	return err
+}
+
+func (c *core) encoder() *encoder { return c.encoders.Get().(*encoder) }
+
+// release keeps an encoder for the next record. One that a giant passed through is left to the garbage collector.
+func (c *core) release(e *encoder) {
+	if cap(e.buf) <= maxPooled && len(e.names.slots) <= maxPooledNames {
+		c.encoders.Put(e)
+	}
+}
+
+// WithAttrs implements [slog.Handler]. The attributes are encoded now, once.
+func (h *Handler) WithAttrs(as []slog.Attr) slog.Handler {
+	if len(as) == 0 {
+		return h
+	}
+	e := h.core.encoder()
+	// Half of the room stays for what the records bring.
+	d := &Handler{core: h.core, scope: h.scope.withAttrs(e, as, h.core.engine.MaxRecord()/2)}
+	h.core.release(e)
+	return d
+}
+
+// WithGroup implements [slog.Handler].
+func (h *Handler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	return &Handler{core: h.core, scope: h.scope.withGroup(name)}
+}
+
+// Ready looks the target up now and returns nil when a record could leave, else why not. It is optional: for init code, and
+// for readiness probes. It ends with ctx, and after Close with [delivery.ErrClosed].
+func (h *Handler) Ready(ctx context.Context) error { return h.core.engine.Ready(ctx) }
+
+// Flush waits until every record that was accepted before the call is delivered or counted as dropped. When ctx ends first,
+// its error is returned with the number of those still pending. It may be called at any time, also after Close.
+func (h *Handler) Flush(ctx context.Context) error { return h.core.engine.Flush(ctx) }
+
+// Close sends what is pending, within Delivery.CloseTimeout, and ends every goroutine of the handler and of those derived from
+// it. It returns after the last call of a hook, with an error that wraps [delivery.ErrClosed] when records had to be dropped.
+// Afterwards Handle returns [delivery.ErrClosed] and counts nothing. Further calls wait for the first and return its result.
+func (h *Handler) Close() error { return h.core.engine.Close() }
+
+// Stats returns a consistent snapshot of the counters of the handler and of those derived from it. It goes on working after
+// Close.
+func (h *Handler) Stats() delivery.Stats { return h.core.engine.Stats() }
+
+// shown is what may be seen of a handler.
+type shown struct{ Target, Host string }
+
+func (h *Handler) shown() shown {
+	if h == nil || h.core == nil {
+		return shown{}
+	}
+	return shown{h.core.config.target.String(), h.core.config.host}
+}
+
+// String returns the target, for people.
+func (h *Handler) String() string { return mask.String("gelf.Handler", h.shown()) }
+
+// GoString returns what String returns.
+func (h *Handler) GoString() string { return h.String() }
+
+// MarshalJSON returns the target as a JSON object. It is for reading; there is no way back.
+func (h *Handler) MarshalJSON() ([]byte, error) { return mask.JSON(h.shown()) }
+
+// LogValue returns the target as a group.
+func (h *Handler) LogValue() slog.Value { return mask.LogValue(h.shown()) }

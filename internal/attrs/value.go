@@ -1,0 +1,201 @@
+package attrs
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"reflect"
+	"strconv"
+	"unicode/utf8"
+)
+
+const (
+	// PanicMark begins the text that stands for a value whose method panicked.
+	PanicMark = "!PANIC: "
+	// NilText stands for nil of every type.
+	NilText = "<nil>"
+
+	maxPointers = 8       // pointers to pointers that are followed
+	maxKeptDoc  = 1 << 16 // a larger JSON buffer is not kept
+)
+
+// plain turns a value of any type into a scalar or, when it has parts, a JSON document. It shows content, never an
+// address. Calls to the value's methods are guarded.
+func (w *Walker) plain(x any) (v slog.Value, doc []byte) {
+	if w.doc.Cap() > maxKeptDoc {
+		w.doc = bytes.Buffer{}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			v, doc = panicked(x, p), nil
+		}
+	}()
+	switch x := x.(type) {
+	case nil:
+		return slog.StringValue(NilText), nil
+	case error: // before Marshaler: an error is asked for its text, whatever else it can do
+		return slog.StringValue(x.Error()), nil
+	case json.Marshaler:
+		return w.marshal(x)
+	case encoding.TextMarshaler:
+		text, err := x.MarshalText()
+		if err != nil {
+			return w.dump(x)
+		}
+		return slog.StringValue(string(text)), nil
+	case fmt.Stringer:
+		return slog.StringValue(x.String()), nil
+	case []byte:
+		if x != nil && utf8.Valid(x) {
+			return slog.StringValue(string(x)), nil
+		}
+	}
+	return w.reflected(reflect.ValueOf(x))
+}
+
+// reflected is plain for values without methods of their own: named scalars, pointers and what has parts.
+func (w *Walker) reflected(rv reflect.Value) (slog.Value, []byte) {
+	for range maxPointers {
+		if rv.Kind() != reflect.Pointer || rv.IsNil() {
+			break
+		}
+		rv = rv.Elem()
+	}
+	switch rv.Kind() {
+	case reflect.Bool:
+		return slog.BoolValue(rv.Bool()), nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return slog.Int64Value(rv.Int()), nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return slog.Uint64Value(rv.Uint()), nil
+	case reflect.Float32, reflect.Float64:
+		return slog.Float64Value(rv.Float()), nil
+	case reflect.Complex64, reflect.Complex128:
+		return slog.StringValue(strconv.FormatComplex(rv.Complex(), 'g', -1, 128)), nil
+	case reflect.String:
+		return slog.StringValue(rv.String()), nil
+	case reflect.Pointer, reflect.Map, reflect.Slice:
+		if rv.IsNil() {
+			return slog.StringValue(NilText), nil
+		}
+	}
+	switch rv.Kind() {
+	case reflect.Struct, reflect.Map, reflect.Slice, reflect.Array:
+		return w.marshal(rv.Interface())
+	case reflect.Interface: // behind a pointer; it may hold that pointer itself, and dump ends there
+		return w.dump(rv.Addr().Interface())
+	}
+	return slog.StringValue(opaque(rv)), nil // a func, channel, unsafe pointer or a chain of pointers
+}
+
+// marshal returns what encoding/json makes of x. Where that fails (a channel, a cycle, NaN) or shows less than there is (a
+// struct without exported fields is "{}"), the parts are dumped.
+func (w *Walker) marshal(x any) (slog.Value, []byte) {
+	w.doc.Reset()
+	if err := w.json.Encode(x); err != nil {
+		return w.dump(x)
+	}
+	doc := bytes.TrimSuffix(w.doc.Bytes(), []byte("\n"))
+	if v, ok := scalar(doc); ok {
+		return v, nil
+	}
+	if _, own := x.(json.Marshaler); !own && bytes.Contains(doc, []byte("{}")) {
+		return w.dump(x)
+	}
+	return slog.Value{}, doc
+}
+
+func (w *Walker) dump(x any) (slog.Value, []byte) {
+	doc := appendDump(nil, reflect.ValueOf(x))
+	if v, ok := scalar(doc); ok {
+		return v, nil
+	}
+	return slog.Value{}, doc
+}
+
+// scalar returns the value of a JSON document that is neither object nor array.
+func scalar(doc []byte) (slog.Value, bool) {
+	switch doc[0] {
+	case '{', '[':
+		return slog.Value{}, false
+	case '"':
+		var s string
+		if json.Unmarshal(doc, &s) != nil {
+			s = string(doc)
+		}
+		return slog.StringValue(s), true
+	case 't', 'f':
+		return slog.BoolValue(doc[0] == 't'), true
+	case 'n':
+		return slog.StringValue(NilText), true
+	}
+	number := string(doc)
+	if i, err := strconv.ParseInt(number, 10, 64); err == nil {
+		return slog.Int64Value(i), true
+	}
+	if bytes.ContainsAny(doc, ".eE") {
+		if f, err := strconv.ParseFloat(number, 64); err == nil && !math.IsInf(f, 0) {
+			return slog.Float64Value(f), true
+		}
+	}
+	return slog.StringValue(number), true // an integer or exponent that no machine type holds
+}
+
+// opaque names what has no content to show by its type.
+func opaque(rv reflect.Value) string {
+	switch rv.Kind() {
+	case reflect.Func, reflect.Chan, reflect.UnsafePointer, reflect.Pointer, reflect.Interface:
+		if rv.IsNil() {
+			return NilText
+		}
+	}
+	return rv.Type().String()
+}
+
+// panicked is what stands for x after one of its methods panicked with p.
+func panicked(x, p any) slog.Value {
+	// Methods that do not expect a nil receiver are the usual case, and no fault worth more than a word.
+	if rv := reflect.ValueOf(x); rv.Kind() == reflect.Pointer && rv.IsNil() {
+		return slog.StringValue(NilText)
+	}
+	return slog.StringValue(PanicText(p))
+}
+
+// PanicText returns the text that stands for something whose code panicked with p. It never holds an address and never
+// panics.
+func PanicText(p any) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprintf("%s%T", PanicMark, p)
+		}
+	}()
+	switch p := p.(type) {
+	case error:
+		return PanicMark + p.Error()
+	case fmt.Stringer:
+		return PanicMark + p.String()
+	case string:
+		return PanicMark + p
+	}
+	return fmt.Sprintf("%s%T", PanicMark, p)
+}
+
+// Text returns a resolved value as a String value: a text as it is, everything else as its JSON text.
+func (w *Walker) Text(v slog.Value) slog.Value {
+	switch v.Kind() {
+	case slog.KindString:
+		return v
+	case slog.KindAny:
+		scalar, doc := w.plain(v.Any())
+		if doc != nil {
+			return slog.StringValue(string(doc))
+		}
+		return slog.StringValue(scalar.String())
+	case slog.KindGroup:
+		return slog.StringValue(v.Kind().String()) // slog's own text of it could show addresses
+	}
+	return slog.StringValue(v.String())
+}
