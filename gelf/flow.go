@@ -1,0 +1,159 @@
+package gelf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/wholelog/wholelog/internal/ship"
+	"github.com/wholelog/wholelog/jitter"
+)
+
+// dialFunc opens a connected socket; [net.Dialer.DialContext] is one.
+type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// Why a message leaves by the flow it leaves by, for the trace.
+const (
+	whyNew  = "new flow"
+	whyTurn = "next flow in turn"
+	whyAged = "flow renewed for its age"
+	whyLeft = "no new flow possible, next of those open"
+)
+
+// reopenAfter is how long a failed opening is not tried again while other flows serve: each try costs system calls, and a process
+// out of file descriptors does not get some back within a message.
+const reopenAfter = time.Second
+
+// flow is one connected socket: one source port towards one address. A load balancer hashes both, so all datagrams of a message
+// leave by one flow, and several flows reach several of the nodes behind one address.
+type flow struct {
+	conn     net.Conn
+	local    netip.AddrPort
+	born     time.Time
+	maxAge   time.Duration
+	deadline time.Time // the write deadline in force
+}
+
+// old says whether the flow has served its time. A balancer never moves a busy flow, so a fresh port is the only way off a node
+// that is leaving. A frozen process advances the wall clock alone, and a wall clock set back says nothing about age at all: any of
+// the three counts.
+func (f *flow) old(now time.Time) bool {
+	wall := now.Round(0).Sub(f.born.Round(0))
+	return now.Sub(f.born) > f.maxAge || wall > f.maxAge || wall < -f.maxAge
+}
+
+// until sets the write deadline, at no cost when it is set already.
+func (f *flow) until(deadline time.Time) error {
+	if f.deadline.Equal(deadline) {
+		return nil
+	}
+	f.deadline = deadline
+	return f.conn.SetWriteDeadline(deadline)
+}
+
+// flowSet holds the flows towards one address. All but close belongs to the link's goroutine.
+type flowSet struct {
+	dial  dialFunc
+	addr  string
+	age   time.Duration
+	now   func() time.Time
+	meter *ship.Meter
+
+	next  int       // the slot whose turn it is
+	again time.Time // no opening before, while other flows serve
+
+	mu     sync.Mutex // for close, which only reads; so the link's goroutine locks to write and not to read
+	slots  []*flow    // nil: not open
+	closed bool
+}
+
+// pick returns the flow of the next message and why it is this one. Slots take turns, and a slot without a flow, or with an old
+// one, gets a new one first: every message opens a flow until all exist, and a quiet sender has few.
+func (s *flowSet) pick(ctx context.Context) (*flow, string, error) {
+	i, now := s.next, s.now()
+	f := s.slots[i]
+	if f == nil || f.old(now) {
+		return s.renew(ctx, i, now)
+	}
+	s.next = (i + 1) % len(s.slots)
+	return f, whyTurn, nil
+}
+
+// renew is pick for a slot that needs a new flow. When none can be opened those that exist serve, and the meter hears of it; the
+// error is for when there is none.
+func (s *flowSet) renew(ctx context.Context, i int, now time.Time) (*flow, string, error) {
+	why := whyNew
+	if s.slots[i] != nil {
+		why = whyAged
+	}
+	alone := !slices.ContainsFunc(s.slots, func(f *flow) bool { return f != nil })
+	if alone || !now.Before(s.again) {
+		f, err := s.open(ctx, i, now)
+		if err == nil {
+			s.next = (i + 1) % len(s.slots)
+			return f, why, nil
+		}
+		if alone || errors.Is(err, net.ErrClosed) {
+			return nil, "", err
+		}
+		s.again = now.Add(jitter.Duration(reopenAfter, 0.2))
+		s.meter.Trouble(udpOutcome(err).Cause, fmt.Errorf("gelf: no new flow to %s, using those open: %w", s.addr, err))
+	}
+	for s.slots[i] == nil {
+		i = (i + 1) % len(s.slots)
+	}
+	s.next = (i + 1) % len(s.slots)
+	return s.slots[i], whyLeft, nil
+}
+
+// open puts a new flow into slot i and closes what was there.
+func (s *flowSet) open(ctx context.Context, i int, now time.Time) (*flow, error) {
+	conn, err := s.dial(ctx, "udp", s.addr)
+	if err != nil {
+		return nil, err
+	}
+	f := &flow{conn: conn, born: now, maxAge: jitter.Duration(s.age, 0.2)}
+	if local, err := netip.ParseAddrPort(conn.LocalAddr().String()); err == nil {
+		f.local = netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		conn.Close()
+		return nil, net.ErrClosed
+	}
+	if before := s.slots[i]; before != nil {
+		before.conn.Close()
+	}
+	s.slots[i] = f
+	return f, nil
+}
+
+// discard closes a flow that failed; its slot gets a new one at its next turn.
+func (s *flowSet) discard(f *flow) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.conn.Close()
+	for i := range s.slots {
+		if s.slots[i] == f {
+			s.slots[i] = nil
+		}
+	}
+}
+
+// close closes all flows and lets no other be opened. Writes in progress end at once.
+func (s *flowSet) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, f := range s.slots {
+		if f != nil {
+			f.conn.Close()
+		}
+	}
+}

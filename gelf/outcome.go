@@ -1,0 +1,63 @@
+package gelf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/ship"
+)
+
+// errNoFlow says that no socket is open towards the address and none can be opened.
+var errNoFlow = errors.New("no flow")
+
+// errDivert says that datagrams cannot carry a record and that there is another way, which can.
+var errDivert = errors.New("gelf: too large for UDP")
+
+// udpOutcome says what becomes of a record by what stopped it on its way into datagrams. Nothing is ever "perhaps taken": a
+// receiver drops a message of which it did not get every chunk, and an error means that at least one was not sent.
+//
+//	nil                                     Delivered: the kernel took every datagram; UDP tells no more
+//	errDivert                               Divert
+//	ErrTooLarge                             Drop, too_large
+//	ECONNREFUSED; Windows: WSAECONNRESET    Requeue, refused: the answer to an earlier datagram, nothing listens on that port
+//	EMSGSIZE, with no smaller size left     Requeue, mtu: another address may have a better path
+//	ENOBUFS, EAGAIN, ENOMEM, restarts used  Requeue, busy: our own queues are full
+//	write deadline, end of Send's ctx       Requeue, timeout
+//	ctx canceled, socket closed by Close    Requeue, without cause and error: no evidence against the address
+//	EPERM, EACCES (a firewall of our own),
+//	ENETUNREACH, EHOSTUNREACH, ENETDOWN,
+//	EMFILE when opening, and all others     Requeue, other
+func udpOutcome(err error) ship.Outcome {
+	switch {
+	case err == nil:
+		return ship.Outcome{Do: ship.Delivered}
+	case errors.Is(err, errDivert):
+		return ship.Outcome{Do: ship.Divert, Err: err}
+	case errors.Is(err, delivery.ErrTooLarge):
+		return ship.Outcome{Do: ship.Drop, Reason: delivery.ReasonTooLarge, Err: err}
+	case errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed):
+		return ship.Outcome{Do: ship.Requeue}
+	}
+	o := ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseOther, Err: fmt.Errorf("gelf: %w", err)}
+	switch {
+	case isRefused(err):
+		o.Cause = delivery.CauseRefused
+	case isTooLong(err):
+		o.Cause = delivery.CauseMTU
+	case isBusy(err):
+		o.Cause = delivery.CauseBusy
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		o.Cause = delivery.CauseTimeout
+	}
+	return o
+}
+
+// endsLink says whether a link is given up after err. After any other Requeue the flow alone is replaced.
+func endsLink(err error) bool {
+	return errors.Is(err, errNoFlow) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
