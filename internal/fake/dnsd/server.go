@@ -71,6 +71,8 @@ func Start() (*Server, error) {
 			last = err
 			continue
 		}
+		// Questions of hundreds of clients at once fit, as far as the kernel allows: a lost one costs its client a second.
+		udp.SetReadBuffer(1 << 20)
 		s := &Server{
 			udp: udp, tcp: tcp,
 			stop:    make(chan struct{}),

@@ -1,0 +1,101 @@
+package resolve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fussy is a Resolver with a Validate of its own.
+type fussy struct{ err error }
+
+func (f *fussy) Validate() error                         { return f.err }
+func (f *fussy) Resolve(context.Context) (Answer, error) { return Answer{}, nil }
+
+// easy is one without.
+type easy struct{ secret string }
+
+func (easy) Resolve(context.Context) (Answer, error) { return Answer{}, nil }
+
+func TestOptionsValidate(t *testing.T) {
+	bad := errors.New("fussy: no")
+	for name, c := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"zero":              {Options{}, ""},
+		"all that works":    {Options{Resolver: easy{}, Policy: PerProcess, Refresh: 100 * time.Millisecond, Trace: func(Choice) {}}, ""},
+		"content resolver":  {Options{Resolver: &fussy{}}, ""},
+		"policy":            {Options{Policy: 2}, "resolve: Policy 2 is unknown"},
+		"refresh below 0":   {Options{Refresh: -time.Second}, "resolve: Refresh -1s must be 0 or at least 100ms"},
+		"refresh too small": {Options{Refresh: 100*time.Millisecond - 1}, "resolve: Refresh 99.999999ms must be 0 or at least 100ms"},
+		"zone":              {Options{Zone: "a"}, "resolve: Zone is not available yet"},
+		"check":             {Options{Check: TCPCheck(0)}, "resolve: Check is not available yet"},
+		"check every":       {Options{CheckEvery: time.Second}, "resolve: CheckEvery is not available yet"},
+		"resolver":          {Options{Resolver: &fussy{bad}}, "fussy: no"},
+		"panicking":         {Options{Resolver: (*fussy)(nil)}, "resolve: Validate of the Resolver panicked: runtime error: invalid memory address or nil pointer dereference"},
+		"SRV":               {Options{Resolver: SRV("x", nil)}, "resolve: SRV is not available yet"},
+		"DNS":               {Options{Resolver: DNS("x", nil)}, `resolve: "x": the port is missing: write host:port`},
+	} {
+		err := c.o.Validate()
+		if got := fmt.Sprint(err); got != c.want && !(err == nil && c.want == "") {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	if err := (Options{Resolver: &fussy{bad}}).Validate(); !errors.Is(err, bad) {
+		t.Errorf("the cause is lost: %v", err)
+	}
+}
+
+func TestChecksSayThatTheyAreNotThere(t *testing.T) {
+	for name, c := range map[string]Check{
+		"TCPCheck":   TCPCheck(0),
+		"HTTPCheck":  HTTPCheck("http://x:9000/api/system/lbstatus"),
+		"AgentCheck": AgentCheck(9000),
+	} {
+		want := "resolve: " + name + " is not available yet"
+		if err := c.(interface{ Validate() error }).Validate(); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if r, err := c.Check(t.Context(), netip.AddrPort{}); r != (Report{}) || err == nil || err.Error() != want {
+			t.Errorf("%+v, %v, want %s", r, err, want)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for want, v := range map[string]fmt.Stringer{
+		"PerMessage": PerMessage, "PerProcess": PerProcess, "Policy(2)": Policy(2),
+		"unknown": Unknown, "up": Up, "degraded": Degraded, "draining": Draining, "down": Down, "maint": Maint, "State(6)": State(6),
+	} {
+		if got := v.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestOptionsPrintNoSecrets(t *testing.T) {
+	o := Options{Resolver: easy{"hunter2"}, Policy: PerProcess, Refresh: time.Minute, Trace: func(Choice) {}}
+	const text = "resolve.Options{Resolver: set, Policy: PerProcess, Refresh: 1m0s, Check: unset, Trace: set}"
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		if got := fmt.Sprintf(verb, o); got != text {
+			t.Errorf("%s: %s\nwant %s", verb, got, text)
+		}
+	}
+	const object = `{"Resolver":"set","Policy":"PerProcess","Refresh":"1m0s","Check":"unset","Trace":"set"}`
+	if got, err := json.Marshal(o); err != nil || string(got) != object {
+		t.Errorf("%s, %v\nwant %s", got, err, object)
+	}
+	var logged bytes.Buffer
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "o", o)
+	if got := logged.String(); !strings.Contains(got, `"o":`+object) {
+		t.Errorf("logged %s", got)
+	}
+}
