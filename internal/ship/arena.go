@@ -1,0 +1,165 @@
+package ship
+
+import (
+	"log/slog"
+	"unsafe"
+)
+
+const (
+	segmentBytes = 64 << 10
+	blockRecs    = 64
+)
+
+// block is a run of records that never moves, so that pointers to them hold.
+type block [blockRecs]Rec
+
+const (
+	blockCost   = int(unsafe.Sizeof(block{}))
+	segmentCost = int(unsafe.Sizeof(segment{}))
+)
+
+// segment is a piece of memory that holds the bytes of consecutive records and the records themselves. It is given back as a
+// whole, when the last of them is settled.
+type segment struct {
+	buf        []byte
+	blocks     []*block
+	n          int // records in it
+	open       int // of these not settled
+	charge     int // bytes of the budget
+	prev, next *segment
+}
+
+// arena holds every byte that is kept for records. Its charge is what its segments occupy, not what the records add up to, so the
+// budget bounds the heap. All of it is guarded by the engine's mutex.
+type arena struct {
+	budget      int
+	used        int      // charges of the segments in the list
+	first, last *segment // in order of Seq; last is being filled
+	spare       []*segment
+	spareCost   int
+	seq         uint64
+}
+
+// add copies data into the arena, or returns nil when the budget has no room for it.
+func (a *arena) add(level slog.Level, data []byte) *Rec {
+	s := a.last
+	if s == nil || cap(s.buf)-len(s.buf) < len(data) {
+		if s = a.open(len(data)); s == nil {
+			return nil
+		}
+	}
+	if s.n == len(s.blocks)*blockRecs {
+		if !a.room(blockCost) {
+			return nil
+		}
+		s.blocks = append(s.blocks, new(block))
+		s.charge += blockCost
+		a.used += blockCost
+	}
+	r := &s.blocks[s.n/blockRecs][s.n%blockRecs]
+	s.n++
+	s.open++
+	at := len(s.buf)
+	s.buf = append(s.buf, data...)
+	a.seq++
+	r.data, r.seg, r.seq, r.level = s.buf[at:len(s.buf):len(s.buf)], s, a.seq, level
+	r.tries, r.halve, r.flags = 0, 0, 0
+	return r
+}
+
+// room says whether cost more bytes fit, giving spare segments back where that helps.
+func (a *arena) room(cost int) bool {
+	for a.used+a.spareCost+cost > a.budget && len(a.spare) > 0 {
+		a.dropSpare()
+	}
+	return a.used+a.spareCost+cost <= a.budget
+}
+
+func (a *arena) dropSpare() {
+	last := len(a.spare) - 1
+	a.spareCost -= a.spare[last].charge
+	a.spare[last] = nil
+	a.spare = a.spare[:last]
+}
+
+// open appends a segment with room for size bytes; a record larger than a segment gets one alone.
+func (a *arena) open(size int) *segment {
+	var s *segment
+	if size <= segmentBytes && len(a.spare) > 0 {
+		s = a.spare[len(a.spare)-1]
+		a.dropSpare()
+	} else {
+		size = max(size, segmentBytes)
+		cost := size + segmentCost + blockCost
+		if !a.room(cost) {
+			return nil
+		}
+		s = &segment{buf: make([]byte, 0, size), blocks: []*block{new(block)}, charge: cost}
+	}
+	if a.last != nil && a.last.open == 0 {
+		a.release(a.last)
+	}
+	s.prev = a.last
+	if a.last == nil {
+		a.first = s
+	} else {
+		a.last.next = s
+	}
+	a.last = s
+	a.used += s.charge
+	return s
+}
+
+// settled takes note that a record of s is done, and frees s when it was the last. The segment being filled is emptied in place.
+func (a *arena) settled(s *segment) (freed bool) {
+	s.open--
+	if s.open > 0 {
+		return false
+	}
+	if s == a.last && cap(s.buf) == segmentBytes {
+		s.n, s.buf = 0, s.buf[:0]
+		return true
+	}
+	a.release(s)
+	return true
+}
+
+// release takes s out of the list and keeps it as a spare if it is an ordinary one.
+func (a *arena) release(s *segment) {
+	if s.prev == nil {
+		a.first = s.next
+	} else {
+		s.prev.next = s.next
+	}
+	if s.next == nil {
+		a.last = s.prev
+	} else {
+		s.next.prev = s.prev
+	}
+	s.prev, s.next = nil, nil
+	a.used -= s.charge
+	if cap(s.buf) == segmentBytes {
+		s.n, s.buf = 0, s.buf[:0]
+		a.spare = append(a.spare, s)
+		a.spareCost += s.charge
+	}
+}
+
+// rest gives back what a quiet engine does not need: all spares but one.
+func (a *arena) rest() {
+	for len(a.spare) > 1 {
+		a.dropSpare()
+	}
+}
+
+// oldest returns the first record that is not settled.
+func (a *arena) oldest() *Rec {
+	for s := a.first; s != nil; s = s.next {
+		for i := 0; s.open > 0 && i < s.n; i++ {
+			if r := &s.blocks[i/blockRecs][i%blockRecs]; r.flags&done == 0 {
+				return r
+			}
+		}
+	}
+	return nil
+}

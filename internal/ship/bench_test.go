@@ -1,0 +1,76 @@
+package ship
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/wholelog/wholelog/delivery"
+)
+
+// sink is a transport that settles everything at once.
+type sink struct{}
+
+func (sink) Limits() Limits { return Limits{} }
+
+func (sink) Dial(context.Context, netip.AddrPort, *Meter) (Link, error) { return sinkLink{}, nil }
+
+type sinkLink struct{}
+
+func (sinkLink) Send(_ context.Context, b *Batch) error {
+	b.Settle(0, b.Len(), Outcome{Do: Delivered})
+	return nil
+}
+func (sinkLink) Nudge()                      {}
+func (sinkLink) Drain(context.Context) error { return nil }
+func (sinkLink) Close() error                { return nil }
+func (sinkLink) Gone() <-chan struct{}       { return nil }
+
+// BenchmarkPut is the hand-off of one 500-byte record, against copying it under a mutex.
+func BenchmarkPut(b *testing.B) {
+	rec := bytes.Repeat([]byte("x"), 500)
+	b.Run("mutex copy", func(b *testing.B) {
+		b.ReportAllocs()
+		var mu sync.Mutex
+		buf := make([]byte, 0, 64<<10)
+		for b.Loop() {
+			mu.Lock()
+			if cap(buf)-len(buf) < len(rec) {
+				buf = buf[:0]
+			}
+			buf = append(buf, rec...)
+			mu.Unlock()
+		}
+	})
+	b.Run("put", func(b *testing.B) {
+		b.ReportAllocs()
+		e := newTestEngine(sink{}, delivery.Options{Overflow: delivery.DropNewest}, resolveTo(addrs(3)...))
+		defer e.Close()
+		for b.Loop() {
+			_ = e.Put(slog.LevelInfo, rec)
+		}
+		s := e.Stats()
+		b.ReportMetric(float64(s.Dropped)/float64(s.Accepted), "dropped/op")
+	})
+}
+
+// BenchmarkPick is the choice of a link for one record, of three addresses, against an atomic load and a counter.
+func BenchmarkPick(b *testing.B) {
+	e := newTestEngine(sink{}, delivery.Options{}, resolveTo(addrs(3)...))
+	defer e.Close()
+	if err := e.Ready(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	rt, r, now := e.routes[0], new(Rec), e.clock.stamp()
+	b.ReportAllocs()
+	for b.Loop() {
+		if s, _ := rt.pick(r, now); s == nil {
+			b.Fatal("none")
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package ship
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/leak"
+	"github.com/wholelog/wholelog/internal/pool"
+	"github.com/wholelog/wholelog/resolve"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// fakeNet is what all fake links of a test write into: a receiver behind every address, which tests may break.
+type fakeNet struct {
+	mu     sync.Mutex
+	limits Limits
+	got    map[string][]string // by address, in order of arrival
+	dials  map[string]int
+	refuse map[string]error // addresses that cannot be dialled
+	open   int              // links dialled and not closed
+	drains int
+	nudges int
+	meters map[string]*Meter
+
+	// send handles a batch at an address; nil: everything is delivered at once.
+	send func(l *fakeLink, b *Batch) error
+}
+
+func newFakeNet(limits Limits) *fakeNet {
+	return &fakeNet{
+		limits: limits, got: make(map[string][]string), dials: make(map[string]int),
+		refuse: make(map[string]error), meters: make(map[string]*Meter),
+	}
+}
+
+func (n *fakeNet) Limits() Limits { return n.limits }
+
+func (n *fakeNet) Dial(_ context.Context, addr netip.AddrPort, m *Meter) (Link, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	a := addr.String()
+	n.dials[a]++
+	if err := n.refuse[a]; err != nil {
+		return nil, err
+	}
+	n.open++
+	n.meters[a] = m
+	return &fakeLink{net: n, addr: a, meter: m, closed: make(chan struct{}), gone: make(chan struct{})}, nil
+}
+
+// setRefuse makes an address refuse dials, or not.
+func (n *fakeNet) setRefuse(addr string, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refuse[addr] = err
+}
+
+// received returns a copy of what arrived at addr.
+func (n *fakeNet) received(addr string) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]string(nil), n.got[addr]...)
+}
+
+// total counts what arrived anywhere.
+func (n *fakeNet) total() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	sum := 0
+	for _, g := range n.got {
+		sum += len(g)
+	}
+	return sum
+}
+
+type fakeLink struct {
+	net    *fakeNet
+	addr   string
+	meter  *Meter
+	once   sync.Once
+	closed chan struct{}
+	gone   chan struct{}
+}
+
+var errLinkClosed = errors.New("link closed")
+
+// take notes the records [from, to) of b as arrived.
+func (l *fakeLink) take(b *Batch, from, to int) {
+	l.net.mu.Lock()
+	defer l.net.mu.Unlock()
+	for i := from; i < to; i++ {
+		l.net.got[l.addr] = append(l.net.got[l.addr], string(b.At(i).Bytes()))
+		l.meter.Wire(len(b.At(i).Bytes()))
+	}
+}
+
+// deliver is the simplest receiver.
+func (l *fakeLink) deliver(b *Batch) {
+	l.take(b, 0, b.Len())
+	b.Settle(0, b.Len(), Outcome{Do: Delivered})
+}
+
+func (l *fakeLink) Send(_ context.Context, b *Batch) error {
+	if l.net.send != nil {
+		return l.net.send(l, b)
+	}
+	l.deliver(b)
+	return nil
+}
+
+func (l *fakeLink) Nudge() {
+	l.net.mu.Lock()
+	defer l.net.mu.Unlock()
+	l.net.nudges++
+}
+
+func (l *fakeLink) Drain(context.Context) error {
+	l.net.mu.Lock()
+	defer l.net.mu.Unlock()
+	l.net.drains++
+	return nil
+}
+
+func (l *fakeLink) Close() error {
+	l.once.Do(func() {
+		close(l.closed)
+		l.net.mu.Lock()
+		l.net.open--
+		l.net.mu.Unlock()
+	})
+	return nil
+}
+
+func (l *fakeLink) Gone() <-chan struct{} { return l.gone }
+
+// addrs returns n addresses.
+func addrs(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("192.0.2.%d:12201", i+1)
+	}
+	return out
+}
+
+// answer is a resolver whose answer tests can change.
+type answer struct {
+	mu  sync.Mutex
+	set []string
+	err error
+}
+
+func (a *answer) Resolve(context.Context) (resolve.Answer, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out resolve.Answer
+	if a.err != nil {
+		return out, a.err
+	}
+	for _, s := range a.set {
+		out.Endpoints = append(out.Endpoints, resolve.Endpoint{Addr: netip.MustParseAddrPort(s)})
+	}
+	return out, nil
+}
+
+func (a *answer) change(err error, set ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.set, a.err = set, err
+}
+
+// newTestEngine makes an engine that sends to addrs over n.
+func newTestEngine(n Transport, o delivery.Options, r resolve.Options) *Engine {
+	if o.OnError == nil {
+		o.OnError = func(error) {}
+	}
+	return New(Config{Name: "test", Main: Route{n, pool.New(pool.Config{Options: r})}, Options: o})
+}
+
+func resolveTo(set ...string) resolve.Options {
+	return resolve.Options{Resolver: &answer{set: set}}
+}
+
+// balanced checks the equation of the counters.
+func balanced(t testing.TB, s delivery.Stats) {
+	t.Helper()
+	var reasons uint64
+	for _, n := range s.Reasons {
+		reasons += n
+	}
+	if s.Accepted != s.Delivered+s.Dropped+s.Pending || reasons != s.Dropped {
+		t.Fatalf("counters do not add up: accepted %d, delivered %d, dropped %d, pending %d, reasons %v",
+			s.Accepted, s.Delivered, s.Dropped, s.Pending, s.Reasons)
+	}
+}
+
+// mustFlush flushes within a generous limit.
+func mustFlush(t testing.TB, e *Engine) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := e.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+}

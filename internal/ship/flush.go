@@ -1,0 +1,257 @@
+package ship
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wholelog/wholelog/delivery"
+)
+
+// grace is what code that is not ours (links, hooks) gets to return in when CloseTimeout is used up.
+const grace = time.Second
+
+// Flush waits until everything accepted before the call is delivered or counted as dropped, or until ctx ends; then its error says
+// how many are pending.
+func (e *Engine) Flush(ctx context.Context) error {
+	e.mu.Lock()
+	over := e.epochs.close()
+	if over == nil {
+		e.mu.Unlock()
+		return nil
+	}
+	e.flushes++
+	links := e.links()
+	e.mu.Unlock()
+	e.signal()
+	for _, l := range links {
+		l.Nudge()
+	}
+	var err error
+	select {
+	case <-over:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.flushes--
+	if err == nil {
+		return nil
+	}
+	e.epochs.drop(over)
+	return fmt.Errorf("%s: flush: %w with %d records pending", e.name, err, e.ledger.pending)
+}
+
+// links returns the open links, and wakes the goroutines that linger. The caller holds mu.
+func (e *Engine) links() []Link {
+	var links []Link
+	for _, rt := range e.routes {
+		for _, s := range rt.slots {
+			if s.link != nil {
+				links = append(links, s.link)
+			}
+			s.signal()
+		}
+	}
+	return links
+}
+
+// announce tells Ready that a dial has ended. The caller holds mu.
+func (e *Engine) announce() {
+	if e.news != nil {
+		close(e.news)
+		e.news = nil
+	}
+}
+
+// Ready looks up the addresses now and opens a link to one of them. It returns nil when a record could leave now, else why not:
+// the look-up's error, the error of the last dial once every address refused, or ctx's.
+func (e *Engine) Ready(ctx context.Context) error {
+	main := e.routes[0]
+	e.mu.Lock()
+	if e.state >= closing {
+		e.mu.Unlock()
+		return delivery.ErrClosed
+	}
+	e.start()
+	e.mu.Unlock()
+	if err := main.pool.Refresh(ctx); err != nil {
+		return fmt.Errorf("%s: %w", e.name, err)
+	}
+	if e.opts.Sync {
+		return e.readySync(ctx)
+	}
+	asked := e.clock.stamp()
+	for {
+		e.mu.Lock()
+		main.follow()
+		ready, err := main.ready(asked)
+		if e.news == nil {
+			e.news = make(chan struct{})
+		}
+		news, closing := e.news, e.state >= closing
+		e.mu.Unlock()
+		switch {
+		case ready:
+			return nil
+		case closing:
+			return delivery.ErrClosed
+		case err != nil:
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", e.name, ctx.Err())
+		}
+	}
+}
+
+// ready says whether a link is open, and sees to it that every address without one is dialled. Once all have failed since asked,
+// it returns why the last one did. The caller holds mu.
+func (rt *route) ready(asked stamp) (bool, error) {
+	trying := false
+	for _, s := range rt.slots {
+		if !s.ep.usable {
+			continue
+		}
+		if s.link != nil {
+			return true, nil
+		}
+		if s.ep.failures > 0 && s.ep.failed.mono >= asked.mono {
+			continue
+		}
+		trying = true
+		s.ask()
+	}
+	if trying {
+		return false, nil
+	}
+	for _, ep := range rt.eps {
+		if ep.lastError != "" {
+			return false, errors.New("no address can be reached: " + ep.addr.String() + ": " + ep.lastError)
+		}
+	}
+	return false, delivery.ErrNoEndpoint
+}
+
+// ask has the slot open its link though no record is there. The caller holds mu.
+func (s *slot) ask() {
+	s.want = true
+	s.stir()
+}
+
+// Close stops Put, flushes, says goodbye to every link and waits for the hooks, all within CloseTimeout; what is left then is
+// dropped as closed. It may be called more than once and from anywhere, a hook included; every call returns the same.
+func (e *Engine) Close() error {
+	if e.ending.CompareAndSwap(false, true) {
+		e.close()
+	} else if e.hooks.inside() {
+		return nil // the Close under way waits for this very hook
+	}
+	<-e.closed
+	return e.result
+}
+
+func (e *Engine) close() {
+	defer close(e.closed)
+	end := time.Now().Add(e.opts.CloseTimeout)
+	ctx, cancel := context.WithDeadline(context.Background(), end)
+	defer cancel()
+
+	e.mu.Lock()
+	e.state = closing
+	e.freed() // callers that wait for room learn that none will come
+	before := e.ledger.dropped
+	e.mu.Unlock()
+
+	flush, stop := context.WithDeadline(ctx, end.Add(-e.opts.CloseTimeout/8)) // the rest is for goodbyes
+	_ = e.Flush(flush)                                                        // what it left is dropped below
+	stop()
+
+	e.mu.Lock()
+	e.state, e.parting = over, ctx
+	e.announce()
+	e.mu.Unlock()
+	e.cancel()
+	for _, rt := range e.routes {
+		rt.pool.Close()
+	}
+	err := e.join(ctx)
+	e.partSync(ctx)
+
+	e.mu.Lock()
+	e.abandon()
+	lost := e.ledger.dropped - before
+	e.mu.Unlock()
+	if hookErr := e.hooks.finish(max(time.Until(end), grace)); err == nil {
+		err = hookErr
+	}
+	if lost > 0 {
+		err = errors.Join(fmt.Errorf("%s: %w: %d records dropped", e.name, delivery.ErrClosed, lost), err)
+	}
+	e.result = err
+}
+
+// join wakes every goroutine for its goodbye and waits for all of them, closing links by force when ctx ends.
+func (e *Engine) join(ctx context.Context) error {
+	e.signal()
+	e.mu.Lock()
+	e.links()
+	e.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		e.wg.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	e.mu.Lock()
+	links := e.links()
+	e.mu.Unlock()
+	for _, l := range links {
+		_ = l.Close()
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("%s: a link does not end", e.name)
+	}
+}
+
+// partSync says goodbye to the links that have no goroutine to do so.
+func (e *Engine) partSync(ctx context.Context) {
+	if !e.opts.Sync {
+		return
+	}
+	e.mu.Lock()
+	for _, rt := range e.routes {
+		e.leaving = append(e.leaving, rt.slots...)
+	}
+	e.mu.Unlock()
+	e.closeLeaving(ctx)
+}
+
+// abandon drops what is still queued. The caller holds mu.
+func (e *Engine) abandon() {
+	for _, rt := range e.routes {
+		for _, s := range rt.slots {
+			s.takeBack(nil)
+			s.reclaim()
+		}
+		for r := rt.back.pop(); r != nil; r = rt.back.pop() {
+			e.lose(r, delivery.ReasonClosed, r.avoid, delivery.ErrClosed)
+		}
+	}
+	for r := e.queue.pop(); r != nil; r = e.queue.pop() {
+		e.lose(r, delivery.ReasonClosed, nil, delivery.ErrClosed)
+	}
+}

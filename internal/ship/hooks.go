@@ -1,0 +1,246 @@
+package ship
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/wholelog/wholelog/delivery"
+)
+
+const (
+	maxDropKinds = 256         // different (reason, address, level) waiting for the hook; further ones are summed without address
+	maxDropData  = 8 << 20     // bytes of records copied for the hook
+	quietTime    = time.Second // between two reports of one kind of trouble
+)
+
+// hooks calls OnDrop and OnError. In the pipeline one goroutine does, which lives while there is something to say, so a hook is
+// never called twice at once and never holds a link up. In Sync mode the caller of Handle does it, when its record is settled.
+type hooks struct {
+	name    string
+	onDrop  func(delivery.Drop)
+	onError func(error)
+	sync    bool
+
+	mu        sync.Mutex
+	drops     map[dropKey]*delivery.Drop
+	order     []dropKey
+	dataBytes int
+	troubles  map[delivery.Cause]*trouble
+	errs      []error
+	running   bool
+	idle      chan struct{} // closed when the goroutine ends
+
+	calling atomic.Int64 // id of the goroutine that is inside a hook; 0: none
+}
+
+type dropKey struct {
+	reason delivery.Reason
+	addr   netip.AddrPort
+	level  slog.Level
+}
+
+// trouble remembers when a kind was last told, and what was kept back since.
+type trouble struct {
+	told       time.Time
+	suppressed int
+	last       error
+}
+
+func newHooks(name string, o delivery.Options) *hooks {
+	h := &hooks{name: name, onDrop: o.OnDrop, onError: o.OnError, sync: o.Sync}
+	h.drops = make(map[dropKey]*delivery.Drop)
+	h.troubles = make(map[delivery.Cause]*trouble)
+	if h.onError == nil {
+		h.onError = func(err error) { fmt.Fprintln(os.Stderr, err) }
+	}
+	return h
+}
+
+// drop adds a loss to the sum of its kind. The data is copied as long as the loss stands alone.
+func (h *hooks) drop(d *delivery.Drop) {
+	if h.onDrop != nil {
+		h.add(*d)
+	}
+}
+
+func (h *hooks) add(d delivery.Drop) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := dropKey{d.Reason, d.Addr, d.Level}
+	if h.drops[k] == nil && len(h.drops) >= maxDropKinds {
+		k.addr, d.Addr = netip.AddrPort{}, netip.AddrPort{}
+	}
+	sum := h.drops[k]
+	if sum != nil {
+		sum.Records += d.Records
+		sum.Bytes += d.Bytes
+		h.dataBytes -= len(sum.Data)
+		sum.Data = nil
+		return
+	}
+	if h.dataBytes+len(d.Data) <= maxDropData {
+		d.Data = bytes.Clone(d.Data)
+		h.dataBytes += len(d.Data)
+	} else {
+		d.Data = nil
+	}
+	h.drops[k] = &d
+	h.order = append(h.order, k)
+	h.kick()
+}
+
+// trouble reports something that went wrong without a loss, each cause at most once a second.
+func (h *hooks) trouble(cause delivery.Cause, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.troubles[cause]
+	if t == nil {
+		t = new(trouble)
+		h.troubles[cause] = t
+	}
+	now := time.Now()
+	if !t.told.IsZero() && now.Sub(t.told) < quietTime {
+		t.suppressed++
+		t.last = err
+		return
+	}
+	h.tell(t, err)
+	t.told = now
+	h.kick()
+}
+
+// tell queues err with the number of those that were kept back before it. The caller holds mu.
+func (h *hooks) tell(t *trouble, err error) {
+	if t.suppressed > 0 {
+		err = fmt.Errorf("%s: %w (and %d more like it before)", h.name, err, t.suppressed)
+	} else {
+		err = fmt.Errorf("%s: %w", h.name, err)
+	}
+	t.suppressed, t.last = 0, nil
+	h.errs = append(h.errs, err)
+}
+
+// kick starts the goroutine if it does not run. The caller holds mu.
+func (h *hooks) kick() {
+	if h.running || h.sync {
+		return
+	}
+	h.running = true
+	h.idle = make(chan struct{})
+	go h.run(h.idle)
+}
+
+// run calls hooks until nothing is left to say.
+func (h *hooks) run(idle chan struct{}) {
+	defer close(idle)
+	for h.next() {
+	}
+}
+
+// next makes one call and says whether there was one to make.
+func (h *hooks) next() bool {
+	h.mu.Lock()
+	if len(h.errs) > 0 {
+		err := h.errs[0]
+		h.errs = h.errs[1:]
+		h.mu.Unlock()
+		h.call(func() { h.onError(err) })
+		return true
+	}
+	if len(h.order) > 0 {
+		k := h.order[0]
+		h.order = h.order[1:]
+		d := *h.drops[k]
+		delete(h.drops, k)
+		h.dataBytes -= len(d.Data)
+		h.mu.Unlock()
+		h.call(func() { h.onDrop(d) })
+		return true
+	}
+	h.running = false
+	h.mu.Unlock()
+	return false
+}
+
+// call runs a hook, marked as running on this goroutine. A hook that panics is reported like any trouble, once.
+func (h *hooks) call(f func()) {
+	h.calling.Store(goroutineID())
+	defer func() {
+		h.calling.Store(0)
+		if p := recover(); p != nil {
+			h.trouble("hook", fmt.Errorf("a hook panicked: %v", p))
+		}
+	}()
+	f()
+}
+
+// flushSync is the end of Handle in Sync mode: it makes the calls that are due, unless another goroutine is at it.
+func (h *hooks) flushSync() {
+	h.mu.Lock()
+	if h.running || len(h.errs)+len(h.order) == 0 {
+		h.mu.Unlock()
+		return
+	}
+	h.running = true
+	h.idle = make(chan struct{})
+	idle := h.idle
+	h.mu.Unlock()
+	h.run(idle)
+}
+
+// finish says what was kept back and waits for the last call, unless Close was called from inside it.
+func (h *hooks) finish(timeout time.Duration) error {
+	h.mu.Lock()
+	for _, t := range h.troubles {
+		if t.suppressed > 0 {
+			t.suppressed--
+			h.tell(t, t.last)
+			h.kick()
+		}
+	}
+	h.mu.Unlock()
+	if h.sync {
+		h.flushSync()
+	}
+	h.mu.Lock()
+	idle, busy := h.idle, h.running
+	h.mu.Unlock()
+	if !busy || h.inside() {
+		return nil
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-idle:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("%s: a hook has not returned", h.name)
+	}
+}
+
+// inside says whether the caller runs inside a hook. A goroutine is known by its id, which is looked up only while a hook runs.
+func (h *hooks) inside() bool {
+	id := h.calling.Load()
+	return id != 0 && id == goroutineID()
+}
+
+// goroutineID reads the number that the runtime prints in every stack trace ("goroutine 17 [running]:").
+func goroutineID() int64 {
+	var buf [40]byte
+	s := buf[:runtime.Stack(buf[:], false)]
+	var id int64
+	for _, c := range s[len("goroutine "):] {
+		if c < '0' || c > '9' {
+			break
+		}
+		id = id*10 + int64(c-'0')
+	}
+	return id
+}

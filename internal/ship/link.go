@@ -1,0 +1,259 @@
+package ship
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/resolve"
+)
+
+// run is the goroutine of a slot. Each round it does the one thing that is due: open a link, send a batch, or end.
+func (s *slot) run() {
+	e := s.route.eng
+	linger := time.NewTimer(time.Hour)
+	defer linger.Stop()
+	for {
+		e.mu.Lock()
+		b, wait, leave := s.turnFor()
+		link := s.link
+		e.mu.Unlock()
+		switch {
+		case leave:
+			s.part()
+			return
+		case b != nil:
+			s.send(link, b)
+			continue
+		}
+		if wait < 0 {
+			s.dial()
+			continue
+		}
+		linger.Reset(wait)
+		var gone <-chan struct{}
+		if link != nil {
+			gone = link.Gone()
+		}
+		select {
+		case <-s.wake:
+		case <-linger.C:
+		case <-gone:
+			s.end(link, &Fault{delivery.CausePeerClosed, errGone})
+		}
+	}
+}
+
+// turnFor says what s has to do: send b, dial (wait < 0), end, or wait.
+func (s *slot) turnFor() (b *Batch, wait time.Duration, leave bool) {
+	e := s.route.eng
+	now := e.clock.stamp()
+	switch {
+	case s.retired && s.inbox.n == 0, e.state == over:
+		return nil, 0, true
+	case s.inbox.n == 0 && !(s.want && s.link == nil):
+		s.want = false
+		return nil, time.Hour, false
+	case s.link != nil && s.maxAge > 0 && s.opened.over(now, s.maxAge):
+		return nil, -1, false // dial says goodbye to the old one first
+	case s.link == nil:
+		if s.ep.dialling {
+			return nil, time.Hour, false // at most one dial in progress per address; its end wakes us
+		}
+		return nil, -1, false
+	}
+	if left := s.lingers(now); left > 0 {
+		return nil, left, false
+	}
+	if b = s.take(); b == nil {
+		return nil, time.Hour, false
+	}
+	return b, 0, false
+}
+
+// lingers is how long the batch in the inbox still waits for more.
+func (s *slot) lingers(now stamp) time.Duration {
+	l := &s.route.limits
+	if l.Linger == 0 || s.route.eng.flushes > 0 || s.route.eng.state >= closing || s.retired ||
+		s.inbox.bytes >= l.BatchBytes || l.BatchRecords > 0 && s.inbox.n >= l.BatchRecords {
+		return 0
+	}
+	return l.Linger - s.inbox.head.born.age(now)
+}
+
+// dial opens a link, after an orderly goodbye to one that has reached its age.
+func (s *slot) dial() {
+	rt, e := s.route, s.route.eng
+	e.mu.Lock()
+	old := s.link
+	s.link, s.want = nil, false
+	s.busy, s.since, s.ep.dialling = true, e.clock.stamp(), true
+	e.mu.Unlock()
+	e.signal() // it must know that this takes time
+	if old != nil {
+		s.goodbye(e.ctx, old)
+	}
+	link, err := s.connect(e.ctx)
+
+	e.mu.Lock()
+	s.busy, s.ep.dialling = false, false
+	s.linked(link, err)
+	if err != nil {
+		rt.fail(s.ep, CauseOf(err), err, 0)
+		s.reclaim()
+	}
+	for _, o := range rt.slots {
+		if o.ep == s.ep && o != s {
+			o.signal() // it may have waited for this dial
+		}
+	}
+	e.announce()
+	e.mu.Unlock()
+	e.signal()
+	if err != nil && e.ctx.Err() == nil {
+		rt.pool.Observe(s.ep.addr, false, CauseOf(err))
+		e.hooks.trouble(CauseOf(err), fmt.Errorf("connect to %s: %w", s.ep.addr, err))
+	}
+}
+
+// connect opens a link within DialTimeout.
+func (s *slot) connect(ctx context.Context) (Link, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.route.eng.opts.DialTimeout)
+	defer cancel()
+	return guardDial(ctx, s.route.transport, s.ep.addr, s.meter())
+}
+
+// linked takes note of how a dial ended. The caller holds mu.
+func (s *slot) linked(link Link, err error) {
+	if err != nil {
+		s.lost = true
+		return
+	}
+	s.link, s.opened, s.maxAge = link, s.route.eng.clock.stamp(), 0
+	if limit := s.route.limits.MaxAge; limit > 0 {
+		s.maxAge = aged(limit)
+	}
+	if s.lost {
+		s.route.eng.ledger.reconnects++
+	}
+	s.lost = false
+	s.ep.failures = min(s.ep.failures, fall-1) // reachable again, though it has yet to deliver
+}
+
+// send hands b to the link, and ends the link if that fails.
+func (s *slot) send(link Link, b *Batch) {
+	e := s.route.eng
+	err := guardSend(e.ctx, link, b)
+	e.mu.Lock()
+	b.sending = false
+	s.release(b)
+	nudge := err == nil && e.flushes > 0
+	e.mu.Unlock()
+	if err != nil {
+		s.end(link, err)
+		return
+	}
+	if nudge {
+		link.Nudge()
+	}
+}
+
+// end closes a link that broke and takes back all it had not settled: perhaps taken, so each counts a try. What was dealt but not
+// sent counts none.
+func (s *slot) end(link Link, err error) {
+	rt, e := s.route, s.route.eng
+	_ = link.Close() // it is given up; why is in err
+	e.mu.Lock()
+	s.link, s.lost = nil, true
+	stopped := e.state == over
+	if !stopped {
+		rt.fail(s.ep, CauseOf(err), err, 0)
+	}
+	s.takeBack(err)
+	s.reclaim()
+	e.announce()
+	e.mu.Unlock()
+	e.signal()
+	if !stopped {
+		rt.pool.Observe(s.ep.addr, false, CauseOf(err))
+		e.hooks.trouble(CauseOf(err), fmt.Errorf("link to %s: %w", s.ep.addr, err))
+	}
+}
+
+// takeBack resends what the link had not settled. The caller holds mu.
+func (s *slot) takeBack(err error) {
+	for b := s.batches; b != nil; b = b.next {
+		b.dead = true
+		for _, r := range b.recs {
+			if r.batch == b {
+				s.unhold(b, r)
+				s.route.resend(s, r, err)
+			}
+		}
+	}
+	s.batches, s.blocked = nil, false
+}
+
+// goodbye waits for the outcomes of an old link and closes it. What it does not settle is taken back.
+func (s *slot) goodbye(ctx context.Context, link Link) {
+	e := s.route.eng
+	ctx, cancel := context.WithTimeout(ctx, e.opts.SendTimeout)
+	err := guardDrain(ctx, link)
+	cancel()
+	_ = link.Close()
+	e.mu.Lock()
+	s.takeBack(err)
+	e.mu.Unlock()
+	e.signal()
+}
+
+// part ends the slot: its address left, or the engine closes.
+func (s *slot) part() {
+	e := s.route.eng
+	e.mu.Lock()
+	link, ctx := s.link, e.ctx
+	s.link, s.busy = nil, true
+	if e.state == over {
+		ctx = e.parting
+	}
+	e.mu.Unlock()
+	if link != nil {
+		s.goodbye(ctx, link)
+	}
+	e.mu.Lock()
+	s.running, s.busy = false, false
+	e.mu.Unlock()
+}
+
+// meter makes the Meter of the link that is about to be opened.
+func (s *slot) meter() *Meter {
+	e, ep := s.route.eng, s.ep
+	r := Recorder{
+		Wire: func(n int) {
+			e.ledger.bytes.Add(uint64(n))
+			ep.bytes.Add(uint64(n))
+			s.progress.Add(1)
+		},
+		Truncated:   e.Truncated,
+		Unconfirmed: func(n int) { e.ledger.unconfirmed.Add(uint64(n)) },
+		Trouble: func(cause delivery.Cause, err error) {
+			e.mu.Lock()
+			s.route.note(ep, cause, err)
+			e.mu.Unlock()
+			e.hooks.trouble(cause, fmt.Errorf("%s: %w", ep.addr, err))
+		},
+	}
+	if trace := s.route.pool.Options().Trace; trace != nil {
+		r.Chose = func(local netip.AddrPort, records, bytes int, why string) {
+			defer func() {
+				if p := recover(); p != nil {
+					e.hooks.trouble("hook", fmt.Errorf("Trace panicked: %v", p))
+				}
+			}()
+			trace(resolve.Choice{Time: time.Now(), Addr: ep.addr, Local: local, Records: records, Bytes: bytes, Why: why})
+		}
+	}
+	return NewMeter(r)
+}

@@ -1,0 +1,141 @@
+package ship
+
+import "time"
+
+// pick chooses the link for one record, once. The due link is the one with the smallest pass; one that is full but progressing is
+// waited for, one that is stuck is passed over. It allocates nothing and never waits: with no link to give, it says how long
+// until that may have changed by itself.
+func (rt *route) pick(r *Rec, now stamp) (*slot, time.Duration) {
+	if rt.eng.inflight() > rt.eng.opts.QueueBytes/2 {
+		return nil, time.Hour // so that DropOldest always has something to evict; a settle wakes us
+	}
+	if rt.oneForAll {
+		rt.pin()
+	}
+	wait := time.Hour
+	avoid := r.avoid
+	for {
+		s := rt.smallest(avoid, now)
+		switch {
+		case s == nil && avoid != nil:
+			avoid = nil // it failed there, but there is nothing else
+			continue
+		case s == nil:
+			return nil, min(wait, rt.soonest(now))
+		case !s.full(len(r.data)):
+			rt.stride.Take(&s.turn, s.ep.weight)
+			return s, 0
+		}
+		left := s.patience(now)
+		if left > 0 {
+			return nil, min(wait, left)
+		}
+		s.stuck = true
+	}
+}
+
+// smallest returns the due one of the slots that can be used, leaving out the address avoid.
+func (rt *route) smallest(avoid *endpoint, now stamp) *slot {
+	var due *slot
+	for _, s := range rt.slots {
+		if (due == nil || s.turn.Before(&due.turn)) && !s.stuck && s.ep != avoid && s.open(now) {
+			due = s
+		}
+	}
+	return due
+}
+
+// open says whether records may be dealt to s. After a failure the link is opened first, so that records need not wait for it.
+func (s *slot) open(now stamp) bool {
+	if !s.ep.usable || s.route.pinned != nil && s.route.pinned != s.ep || s.shy {
+		return false
+	}
+	if s.ep.failures == 0 {
+		return true
+	}
+	return !s.ep.resting(now) && (s.link != nil || s.route.limits.Blind)
+}
+
+// soonest is how long until the first resting address may be used again.
+func (rt *route) soonest(now stamp) time.Duration {
+	wait := time.Hour
+	for _, ep := range rt.eps {
+		if ep.usable && ep.resting(now) {
+			wait = min(wait, ep.rest-(now.mono-ep.failed.mono)+time.Millisecond)
+		}
+	}
+	return wait
+}
+
+// pin keeps one address for the life of the handler, until it leaves, is not usable, or fails again and again.
+func (rt *route) pin() {
+	if p := rt.pinned; p != nil && p.usable && (p.failures < fall || rt.alone(p)) {
+		return
+	}
+	old := rt.pinned
+	rt.pinned = nil
+	var best *slot
+	for _, s := range rt.slots {
+		if s.ep != old && s.ep.usable && (best == nil || s.ep.failures < best.ep.failures ||
+			s.ep.failures == best.ep.failures && s.turn.Tie < best.turn.Tie) {
+			best = s
+		}
+	}
+	if best != nil {
+		rt.pinned = best.ep
+	}
+}
+
+// alone says whether no other address could be used in place of p.
+func (rt *route) alone(p *endpoint) bool {
+	for _, ep := range rt.eps {
+		if ep != p && ep.usable && ep.failures < fall {
+			return false
+		}
+	}
+	return true
+}
+
+// tend looks after what changes by itself: links that were stuck re-enter the rotation, records do not wait behind a slow dial,
+// and addresses that failed are dialled again, so that records need not find out. It returns how long until it must look again.
+func (rt *route) tend(now stamp) time.Duration {
+	wait := time.Hour
+	demand := rt.next() != nil
+	for _, s := range rt.slots {
+		if s.stuck && (!s.full(1) || s.progress.Load() != s.seen) {
+			s.stuck = false
+			rt.stride.Enter(&s.turn)
+		}
+		if s.shy && (s.link != nil || !s.busy) {
+			s.shy = false
+			rt.stride.Enter(&s.turn)
+		}
+		if s.busy && s.link == nil && !s.shy && s.inbox.n > 0 {
+			if left := patience - (now.mono - s.since.mono); left > 0 {
+				wait = min(wait, left)
+			} else if rt.other(s, now) {
+				s.shy = true
+				s.reclaim()
+			}
+		}
+		if s.ep.failures > 0 && s.link == nil && !rt.limits.Blind && demand && s.ep.usable && !s.want {
+			if s.ep.resting(now) {
+				wait = min(wait, rt.soonest(now))
+			} else if !s.busy && !s.ep.dialling {
+				rt.stride.Enter(&s.turn)
+				s.ask()
+			}
+		}
+	}
+	return wait
+}
+
+// other says whether a slot of another address could be used now.
+func (rt *route) other(s *slot, now stamp) bool {
+	for _, o := range rt.slots {
+		if o.ep != s.ep && o.open(now) && !o.stuck {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,95 @@
+package ship
+
+import "log/slog"
+
+// Rec is one encoded record. Its bytes lie in a segment of the arena and do not change until the record is settled, which happens
+// exactly once.
+type Rec struct {
+	data  []byte
+	seg   *segment
+	next  *Rec // in whichever list holds it
+	batch *Batch
+	avoid *endpoint // where it failed last: another address is tried first
+	seq   uint64
+	epoch uint64
+	level slog.Level
+	born  stamp
+	tries uint32
+	halve uint32 // most records of a batch it may be part of, after a Halve; 0: no limit
+	flags recFlags
+}
+
+// recFlags are the private marks of a record.
+type recFlags uint8
+
+const (
+	quiet recFlags = 1 << iota // its loss is counted but not reported: it was logged from inside a hook
+	done                       // settled
+)
+
+// Bytes returns the encoded record. It must not be changed, nor read after the record is settled.
+func (r *Rec) Bytes() []byte { return r.data }
+
+// Seq is the record's place in the order of Put, from 1.
+func (r *Rec) Seq() uint64 { return r.seq }
+
+// Level is the record's level.
+func (r *Rec) Level() slog.Level { return r.level }
+
+// Tries counts the sends of the record so far whose outcome was "perhaps taken".
+func (r *Rec) Tries() int { return int(r.tries) }
+
+// list is a queue of records, linked through the records themselves.
+type list struct {
+	head, tail *Rec
+	n, bytes   int
+}
+
+func (l *list) push(r *Rec) {
+	r.next = nil
+	if l.tail == nil {
+		l.head = r
+	} else {
+		l.tail.next = r
+	}
+	l.tail = r
+	l.n++
+	l.bytes += len(r.data)
+}
+
+func (l *list) pop() *Rec {
+	r := l.head
+	if r == nil {
+		return nil
+	}
+	l.head, r.next = r.next, nil
+	if l.head == nil {
+		l.tail = nil
+	}
+	l.n--
+	l.bytes -= len(r.data)
+	return r
+}
+
+// insert puts r at its place by Seq, looking from after on when that record stands before it. Records that come back do so in
+// rising order, so each insertion begins where the last one ended. It returns r, the next after.
+func (l *list) insert(after, r *Rec) *Rec {
+	if l.tail == nil || l.tail.seq < r.seq {
+		l.push(r)
+		return r
+	}
+	l.n++
+	l.bytes += len(r.data)
+	if l.head.seq > r.seq {
+		r.next, l.head = l.head, r
+		return r
+	}
+	if after == nil || after.seq > r.seq {
+		after = l.head
+	}
+	for after.next.seq < r.seq { // ends: the tail stands behind r
+		after = after.next
+	}
+	r.next, after.next = after.next, r
+	return r
+}

@@ -1,0 +1,248 @@
+package ship
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/pool"
+	"github.com/wholelog/wholelog/resolve"
+)
+
+const (
+	keptGone    = 16                     // endpoints that left and still have a row of their own in Stats
+	patience    = 100 * time.Millisecond // a due link that makes no progress for this long is stuck
+	fall        = 3                      // failures in a row after which PerProcess chooses anew
+	maxLastText = 256
+)
+
+// route is one way: its transport, its addresses, and the records that came back to it. Guarded by the engine's mutex.
+type route struct {
+	eng       *Engine
+	transport Transport
+	pool      *pool.Pool
+	limits    Limits
+	fallback  bool
+	oneForAll bool // PerProcess
+
+	gen      uint64 // of the snapshot that eps and slots follow
+	eps      []*endpoint
+	slots    []*slot
+	stride   pool.Stride
+	back     list        // records that came back (and diverted ones), by Seq; they go before the queue
+	last     *Rec        // where the last one was inserted
+	hungry   bool        // records wait for room at a link, or for a link
+	needed   atomic.Bool // a fallback's addresses are looked up when it first gets a record
+	pinned   *endpoint
+	gone     []*endpoint // most recent last
+	departed *endpoint   // sum of older ones
+}
+
+// endpoint is what the engine knows of one address.
+type endpoint struct {
+	addr     netip.AddrPort
+	weight   int
+	usable   bool // in the snapshot, and not to be spared
+	live     bool // in the snapshot
+	state    resolve.State
+	since    time.Time
+	dialling bool
+
+	failures int // in a row
+	failed   stamp
+	rest     time.Duration // after failed, before it is used again
+
+	picked, delivered, resent uint64
+	errors                    map[delivery.Cause]uint64
+	lastError                 string
+	bytes                     atomic.Uint64
+}
+
+func newRoute(e *Engine, r Route, fallback bool) *route {
+	l := r.Transport.Limits()
+	l.LinksPerAddr = max(l.LinksPerAddr, 1)
+	if l.BatchBytes <= 0 {
+		l.BatchBytes = segmentBytes
+	}
+	return &route{
+		eng: e, transport: r.Transport, pool: r.Pool, limits: l, fallback: fallback,
+		oneForAll: r.Pool.Options().Policy == resolve.PerProcess,
+	}
+}
+
+// follow brings endpoints and slots in line with the pool's snapshot: new addresses enter the rotation at the current virtual
+// time, those that left drain.
+func (rt *route) follow() {
+	snap := rt.pool.Snapshot()
+	if snap.Gen == rt.gen {
+		return
+	}
+	rt.gen = snap.Gen
+	for _, ep := range rt.eps {
+		ep.live = false
+	}
+	for _, p := range snap.Endpoints {
+		ep := rt.find(p.Addr)
+		if ep == nil {
+			ep = rt.join(p.Addr)
+		}
+		ep.live, ep.usable, ep.state, ep.since = true, p.Usable, p.State, p.Since
+		ep.weight = max(p.Weight, 1)
+	}
+	rt.eps = slices.DeleteFunc(rt.eps, func(ep *endpoint) bool {
+		if !ep.live {
+			rt.leave(ep)
+		}
+		return !ep.live
+	})
+}
+
+func (rt *route) find(a netip.AddrPort) *endpoint {
+	for _, ep := range rt.eps {
+		if ep.addr == a {
+			return ep
+		}
+	}
+	return nil
+}
+
+// join adds an address, with the counters it had if it left not long ago.
+func (rt *route) join(a netip.AddrPort) *endpoint {
+	ep := &endpoint{addr: a, errors: make(map[delivery.Cause]uint64)}
+	if i := slices.IndexFunc(rt.gone, func(g *endpoint) bool { return g.addr == a }); i >= 0 {
+		ep = rt.gone[i]
+		ep.failures = 0
+		rt.gone = slices.Delete(rt.gone, i, i+1)
+	}
+	rt.eps = append(rt.eps, ep)
+	for i := range rt.limits.LinksPerAddr {
+		s := &slot{route: rt, ep: ep, wake: make(chan struct{}, 1), turnstile: make(chan struct{}, 1)}
+		// Each handler begins somewhere else. All first links of addresses go before all second ones, so that the shares of the
+		// addresses stay equal whatever the number of links.
+		s.turn.Tie = uint64(i)<<48 | rand.Uint64()>>16
+		rt.stride.Enter(&s.turn)
+		rt.slots = append(rt.slots, s)
+	}
+	return ep
+}
+
+// leave retires an address: what no link has yet goes back to the queue, links end in order.
+func (rt *route) leave(ep *endpoint) {
+	ep.usable, ep.since = false, time.Unix(0, rt.eng.clock.stamp().wall)
+	rt.slots = slices.DeleteFunc(rt.slots, func(s *slot) bool {
+		if s.ep != ep {
+			return false
+		}
+		s.retired = true
+		s.reclaim()
+		s.signal()
+		if rt.eng.opts.Sync && s.link != nil {
+			rt.eng.leaving = append(rt.eng.leaving, s)
+		}
+		return true
+	})
+	if rt.pinned == ep {
+		rt.pinned = nil
+	}
+	rt.gone = append(rt.gone, ep)
+	if len(rt.gone) > keptGone {
+		rt.forget(rt.gone[0])
+		rt.gone = slices.Delete(rt.gone, 0, 1)
+	}
+}
+
+// forget adds the counters of an address that left long ago to the common row.
+func (rt *route) forget(ep *endpoint) {
+	if rt.departed == nil {
+		rt.departed = &endpoint{errors: make(map[delivery.Cause]uint64)}
+	}
+	d := rt.departed
+	d.picked += ep.picked
+	d.delivered += ep.delivered
+	d.resent += ep.resent
+	d.bytes.Add(ep.bytes.Load())
+	for c, n := range ep.errors {
+		d.errors[c] += n
+	}
+	d.since = ep.since
+}
+
+// putBack inserts a record that came back, by Seq: it goes ahead of the backlog.
+func (rt *route) putBack(r *Rec) {
+	if rt.back.n == 0 {
+		rt.last = nil
+	}
+	rt.last = rt.back.insert(rt.last, r)
+}
+
+// next returns the list whose head is due: what came back goes first.
+func (rt *route) next() *list {
+	if rt.back.n > 0 {
+		rt.last = nil // the list is about to lose its head
+		return &rt.back
+	}
+	if !rt.fallback && rt.eng.queue.n > 0 {
+		return &rt.eng.queue
+	}
+	return nil
+}
+
+// fail notes a failure of ep: it rests before it is used again, longer after each one.
+func (rt *route) fail(ep *endpoint, cause delivery.Cause, err error, after time.Duration) {
+	e := rt.eng
+	ep.failures++
+	ep.failed = e.clock.stamp()
+	ep.rest = max(e.backoff(ep.failures), min(after, e.retryAfterLimit()))
+	rt.note(ep, cause, err)
+}
+
+// note counts a failure and keeps its text.
+func (rt *route) note(ep *endpoint, cause delivery.Cause, err error) {
+	if cause == "" {
+		cause = CauseOf(err)
+	}
+	ep.errors[cause]++
+	if err != nil {
+		text := err.Error()
+		ep.lastError = strings.ToValidUTF8(text[:min(len(text), maxLastText)], "")
+	}
+}
+
+// resting says whether ep is left alone for now.
+func (ep *endpoint) resting(now stamp) bool {
+	return ep.failures > 0 && !ep.failed.over(now, ep.rest)
+}
+
+// stats appends a row for every endpoint.
+func (rt *route) stats(rows []delivery.EndpointStats) []delivery.EndpointStats {
+	row := func(ep *endpoint, state string) {
+		s := delivery.EndpointStats{
+			Addr: ep.addr, State: state, Since: ep.since, Weight: ep.weight,
+			Picked: ep.picked, Delivered: ep.delivered, Resent: ep.resent, Bytes: ep.bytes.Load(),
+			Errors: make(map[delivery.Cause]uint64, len(ep.errors)), LastError: ep.lastError,
+		}
+		for c, n := range ep.errors {
+			s.Errors[c] = n
+		}
+		for _, sl := range rt.slots {
+			if sl.ep == ep {
+				s.PendingBytes += uint64(sl.inbox.bytes + sl.sent)
+			}
+		}
+		rows = append(rows, s)
+	}
+	for _, ep := range rt.eps {
+		row(ep, ep.state.String())
+	}
+	for _, ep := range rt.gone {
+		row(ep, "gone")
+	}
+	if rt.departed != nil {
+		row(rt.departed, "gone")
+	}
+	return rows
+}

@@ -1,0 +1,267 @@
+package ship
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+
+	"github.com/wholelog/wholelog/delivery"
+)
+
+// putSync sends one record on the caller's goroutine: it has the due link for itself, sends a batch of one and waits for its
+// outcome, at each usable address once. There is no dispatcher, no queue and no timer.
+func (e *Engine) putSync(level slog.Level, data []byte) error {
+	defer e.hooks.flushSync()
+	inHook := e.hooks.inside()
+	e.mu.Lock()
+	if e.state >= closing {
+		e.mu.Unlock()
+		return delivery.ErrClosed
+	}
+	if len(data) > e.max {
+		return e.reject(level, data, delivery.ReasonTooLarge, delivery.ErrTooLarge, inHook)
+	}
+	e.arena.seq++
+	r := &Rec{data: data, seq: e.arena.seq, level: level}
+	if inHook {
+		r.flags = quiet
+	}
+	e.admit(r)
+	e.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(e.ctx, e.opts.SyncTimeout)
+	defer cancel()
+	d := e.trySync(ctx, e.routes[0], r)
+	if d.Reason != "" && e.ctx.Err() != nil {
+		d.Reason, d.Err = delivery.ReasonClosed, delivery.ErrClosed
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d.Reason == "" {
+		e.finish(r, "")
+		return nil
+	}
+	d.Records, d.Bytes, d.Level = 1, len(data), level
+	if !inHook {
+		told := d
+		told.Data = data
+		e.hooks.drop(&told)
+	}
+	e.finish(r, d.Reason)
+	return d
+}
+
+// trySync brings r along rt. What it returns has no Reason when that worked; else Reason, Addr and Err say why it did not.
+func (e *Engine) trySync(ctx context.Context, rt *route, r *Rec) delivery.Drop {
+	rt.pool.Kick()
+	if len(rt.pool.Snapshot().Endpoints) == 0 {
+		if err := rt.pool.Refresh(ctx); err != nil {
+			return delivery.Drop{Reason: delivery.ReasonNoEndpoint, Err: errors.Join(delivery.ErrNoEndpoint, err)}
+		}
+	}
+	d := delivery.Drop{Reason: delivery.ReasonNoEndpoint, Err: delivery.ErrNoEndpoint}
+	tried := make(map[netip.AddrPort]bool)
+	for s := e.dueSync(rt, tried); s != nil; s = e.dueSync(rt, tried) {
+		e.closeLeaving(ctx)
+		o := s.sendSync(ctx, r)
+		d.Addr, d.Err = s.ep.addr, o.Err
+		switch o.Do {
+		case Delivered:
+			d.Reason = ""
+			return d
+		case Drop, Halve: // a batch of one names its culprit
+			d.Reason = reasonOr(o.Reason)
+			return d
+		case Divert:
+			if rt.fallback || len(e.routes) < 2 {
+				d.Reason, d.Err = delivery.ReasonTooLarge, delivery.ErrTooLarge
+				return d
+			}
+			e.mu.Lock()
+			e.ledger.diverted++
+			e.mu.Unlock()
+			return e.trySync(ctx, e.routes[1], r)
+		}
+		d.Reason = delivery.ReasonSyncFailed
+		if ctx.Err() != nil {
+			return d
+		}
+	}
+	return d
+}
+
+// dueSync returns the due link among the addresses not tried yet, and marks its address as tried. The pinned address goes first;
+// one that rests after a failure goes last.
+func (e *Engine) dueSync(rt *route, tried map[netip.AddrPort]bool) *slot {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	rt.follow()
+	if rt.oneForAll {
+		rt.pin()
+	}
+	now := e.clock.stamp()
+	var due *slot
+	best := 0
+	for _, s := range rt.slots {
+		if !s.ep.usable || tried[s.ep.addr] {
+			continue
+		}
+		rank := 1
+		if s.ep == rt.pinned {
+			rank = 0
+		} else if s.ep.resting(now) {
+			rank = 2
+		}
+		if due == nil || rank < best || rank == best && s.turn.Before(&due.turn) {
+			due, best = s, rank
+		}
+	}
+	if due != nil {
+		tried[due.ep.addr] = true
+		rt.stride.Take(&due.turn, due.ep.weight)
+	}
+	return due
+}
+
+// sendSync sends r through s, which it has for itself meanwhile, and returns what became of it.
+func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
+	rt, e := s.route, s.route.eng
+	link, err := s.linkSync(ctx)
+	if err != nil {
+		o := Outcome{Do: Requeue, Cause: CauseOf(err), Err: err}
+		e.mu.Lock()
+		rt.fail(s.ep, o.Cause, o.Err, 0)
+		e.mu.Unlock()
+		e.observe(s, o)
+		return o
+	}
+	defer func() { <-s.turnstile }()
+	b := &Batch{recs: []*Rec{r}, slot: s, open: 1, answered: make(chan struct{})}
+	err = guardSend(ctx, link, b)
+	if err == nil {
+		link.Nudge() // whoever logs waits: ask for the outcome now
+		select {
+		case <-b.answered:
+		case <-link.Gone():
+			err = &Fault{delivery.CausePeerClosed, errGone}
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if err != nil {
+		_ = link.Close() // it is given up; why is in err
+	}
+	e.mu.Lock()
+	b.dead = true
+	o := Outcome{Do: Resend, Err: err}
+	if b.answer != nil {
+		o = *b.answer
+	}
+	s.ep.picked++
+	if cause, failed := o.failed(); failed {
+		rt.fail(s.ep, cause, o.Err, o.After)
+	}
+	switch o.Do {
+	case Delivered:
+		s.ep.delivered++
+		e.succeeded(rt, s)
+	case Requeue, Divert, Halve, Drop:
+	default:
+		r.tries++
+		e.ledger.resent++
+		s.ep.resent++
+	}
+	if err != nil {
+		s.link, s.lost = nil, true
+	}
+	if s.retired && s.link != nil {
+		e.leaving = append(e.leaving, s) // it left while it was being used
+	}
+	e.mu.Unlock()
+	e.observe(s, o)
+	return o
+}
+
+// linkSync waits for its turn at s and returns the open link, or opens one. Without an error the turn is the caller's.
+func (s *slot) linkSync(ctx context.Context) (link Link, err error) {
+	e := s.route.eng
+	select {
+	case s.turnstile <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() {
+		if err != nil {
+			<-s.turnstile
+		}
+	}()
+	e.mu.Lock()
+	old := s.link
+	if old == nil || isGone(old) || s.maxAge > 0 && s.opened.over(e.clock.stamp(), s.maxAge) {
+		s.link = nil
+	}
+	link = s.link
+	e.mu.Unlock()
+	if link != nil {
+		return link, nil
+	}
+	if old != nil {
+		s.goodbye(ctx, old)
+	}
+	link, err = s.connect(ctx)
+	e.mu.Lock()
+	s.linked(link, err)
+	e.mu.Unlock()
+	return link, err
+}
+
+func isGone(l Link) bool {
+	select {
+	case <-l.Gone():
+		return true
+	default:
+		return false
+	}
+}
+
+// readySync opens one link on the caller's goroutine.
+func (e *Engine) readySync(ctx context.Context) error {
+	tried := make(map[netip.AddrPort]bool)
+	err := delivery.ErrNoEndpoint
+	for s := e.dueSync(e.routes[0], tried); s != nil; s = e.dueSync(e.routes[0], tried) {
+		if _, err = s.linkSync(ctx); err == nil {
+			<-s.turnstile
+			return nil
+		}
+		err = fmt.Errorf("connect to %s: %w", s.ep.addr, err)
+	}
+	return fmt.Errorf("%s: no address can be reached: %w", e.name, err)
+}
+
+// closeLeaving says goodbye to the links of addresses that left: in Sync mode no goroutine of their own does.
+func (e *Engine) closeLeaving(ctx context.Context) {
+	e.mu.Lock()
+	leaving := e.leaving
+	e.leaving = nil
+	e.mu.Unlock()
+	for _, s := range leaving {
+		turn := false
+		select {
+		case s.turnstile <- struct{}{}:
+			turn = true
+		case <-ctx.Done(): // whoever has it gets the link closed below his feet
+		}
+		e.mu.Lock()
+		link := s.link
+		s.link = nil
+		e.mu.Unlock()
+		if link != nil {
+			s.goodbye(ctx, link)
+		}
+		if turn {
+			<-s.turnstile
+		}
+	}
+}
