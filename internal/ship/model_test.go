@@ -13,6 +13,7 @@ import (
 
 	"github.com/wholelog/wholelog/delivery"
 	"github.com/wholelog/wholelog/jitter"
+	"github.com/wholelog/wholelog/resolve"
 )
 
 // chaos is a link that acknowledges later and out of order, breaks, refuses, halves and goes away, as its random source says.
@@ -131,6 +132,7 @@ func modelRound(t *testing.T, seed uint64) {
 	o := delivery.Options{
 		QueueBytes: 512 << 10, Overflow: delivery.Overflow(c.intn(3)), MaxBlock: time.Millisecond,
 		Backoff: jitter.Backoff{Base: time.Millisecond, Max: 20 * time.Millisecond}, Tries: 2 + c.intn(4),
+		RetryFor:     time.Duration(c.intn(3)) * 40 * time.Millisecond,
 		CloseTimeout: time.Duration(1+c.intn(1000)) * time.Millisecond, Sync: c.intn(5) == 0,
 		OnDrop: func(d delivery.Drop) {
 			mu.Lock()
@@ -141,9 +143,7 @@ func modelRound(t *testing.T, seed uint64) {
 			}
 		},
 	}
-	r := resolveTo()
-	r.Resolver, r.Refresh = set, 100*time.Millisecond
-	r.Policy = 0
+	r := resolve.Options{Resolver: set, Refresh: 100 * time.Millisecond, Policy: resolve.Policy(c.intn(2))}
 	e := newTestEngine(net, o, r)
 
 	var accepted sync.Map

@@ -29,7 +29,7 @@ type route struct {
 	fallback  bool
 	oneForAll bool // PerProcess
 
-	gen      uint64 // of the snapshot that eps and slots follow
+	snap     *pool.Snapshot // what eps and slots follow
 	eps      []*endpoint
 	slots    []*slot
 	stride   pool.Stride
@@ -78,10 +78,10 @@ func newRoute(e *Engine, r Route, fallback bool) *route {
 // time, those that left drain.
 func (rt *route) follow() {
 	snap := rt.pool.Snapshot()
-	if snap.Gen == rt.gen {
+	if snap == rt.snap {
 		return
 	}
-	rt.gen = snap.Gen
+	rt.snap = snap
 	for _, ep := range rt.eps {
 		ep.live = false
 	}
@@ -234,6 +234,11 @@ func (rt *route) stats(rows []delivery.EndpointStats) []delivery.EndpointStats {
 			}
 		}
 		rows = append(rows, s)
+	}
+	for _, p := range rt.pool.Snapshot().Endpoints { // newer than what was dealt by last, perhaps
+		if ep := rt.find(p.Addr); ep != nil {
+			ep.state, ep.since = p.State, p.Since
+		}
 	}
 	for _, ep := range rt.eps {
 		row(ep, ep.state.String())
