@@ -54,7 +54,7 @@ func (w *wire) dial(base dialFunc) dialFunc {
 		}
 		defer func() {
 			if v := recover(); v != nil { // base may be the user's, and this goroutine is net's
-				conn, err = nil, fmt.Errorf("Dial of the resolver panicked: %v", v)
+				conn, err = nil, fmt.Errorf("the resolver's Dial panicked: %v", v)
 			}
 		}()
 		c, err := base(ctx, network, address)
@@ -62,7 +62,7 @@ func (w *wire) dial(base dialFunc) dialFunc {
 			return nil, err
 		}
 		if c == nil {
-			return nil, errors.New("Dial of the resolver returned no connection")
+			return nil, errors.New("the resolver's Dial returned no connection")
 		}
 		return w.listen(c), nil
 	}

@@ -171,8 +171,8 @@ func TestDialOfTheUserIsGuarded(t *testing.T) {
 	defer conn.Close()
 	broken := errors.New("broken")
 	for want, base := range map[string]dialFunc{
-		"Dial of the resolver panicked: oh no":        func(context.Context, string, string) (net.Conn, error) { panic("oh no") },
-		"Dial of the resolver returned no connection": func(context.Context, string, string) (net.Conn, error) { return nil, nil },
+		"the resolver's Dial panicked: oh no":        func(context.Context, string, string) (net.Conn, error) { panic("oh no") },
+		"the resolver's Dial returned no connection": func(context.Context, string, string) (net.Conn, error) { return nil, nil },
 		"broken": func(context.Context, string, string) (net.Conn, error) { return nil, broken },
 	} {
 		w := &wire{ctx: t.Context()}

@@ -211,6 +211,12 @@ func (p *Pool) land(f *flight, r result) (closed bool, trouble error) {
 	if r.err == nil && len(found) == 0 {
 		r.err = errEmpty
 	}
+	switch {
+	case bad != nil && r.err != nil:
+		r.err = fmt.Errorf("%w; %w", r.err, bad)
+	case bad != nil:
+		trouble = fmt.Errorf("look-up of %s: %w", p.name, bad)
+	}
 	p.add(found, now)
 	if r.err != nil {
 		p.stats.LookupErrors++
@@ -220,6 +226,7 @@ func (p *Pool) land(f *flight, r result) (closed bool, trouble error) {
 		}
 		p.failures++
 		f.err = fmt.Errorf("look-up of %s: %w", p.name, r.err)
+		trouble = f.err
 	} else {
 		missing := p.giveUp(found)
 		p.answered, p.failures = now, 0
@@ -227,10 +234,6 @@ func (p *Pool) land(f *flight, r result) (closed bool, trouble error) {
 		p.next = now.Add(p.interval(r.TTL))
 	}
 	p.failed = f.err
-	trouble = f.err
-	if bad != nil {
-		trouble = errors.Join(trouble, fmt.Errorf("look-up of %s: %w", p.name, bad))
-	}
 	p.publish()
 	return false, trouble
 }

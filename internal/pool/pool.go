@@ -99,7 +99,7 @@ func New(c Config) *Pool {
 	}
 	p.name = fmt.Sprintf("%T", c.Options.Resolver)
 	if s, ok := c.Options.Resolver.(fmt.Stringer); ok {
-		p.name = fmt.Sprintf("%s", s) // not s.String(), which may panic
+		p.name = fmt.Sprint(s) // not s.String(), which may panic
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.snapshot.Store(&Snapshot{})

@@ -16,10 +16,14 @@ func TestLastGoodAnswerOutlivesFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer resolve.Answer
 		err    error
+		said   string
 	}{
-		"failure": {err: errDown},
-		"empty":   {},
-		"useless": {answer: resolve.Answer{Endpoints: []resolve.Endpoint{{}}}},
+		"failure": {err: errDown, said: "the name server is down"},
+		"empty":   {said: "the answer holds no address"},
+		"useless": {
+			answer: resolve.Answer{Endpoints: []resolve.Endpoint{{}}},
+			said:   `the answer holds no address; 1 of the addresses found cannot be used, the first is "invalid AddrPort"`,
+		},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			r := newRig(t, resolve.Options{}, addrA, addrB)
@@ -35,8 +39,8 @@ func TestLastGoodAnswerOutlivesFailures(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 			between(t, "age of the answer", s.AnswerAge, time.Hour, time.Hour)
-			if _, troubles := r.told(); len(troubles) != int(s.LookupErrors) {
-				t.Errorf("%d troubles for %d errors", len(troubles), s.LookupErrors)
+			if _, troubles := r.told(); len(troubles) != int(s.LookupErrors) || troubles[0] != "look-up of logs.test:514: "+c.said {
+				t.Errorf("%d troubles for %d errors, the first %q", len(troubles), s.LookupErrors, troubles[0])
 			}
 			// Failures are no good answers: an address is not given up the sooner for them.
 			r.script.answer(addrA)
