@@ -91,11 +91,10 @@ func (w *Walker) reflected(rv reflect.Value) (slog.Value, []byte) {
 	return slog.StringValue(opaque(rv)), nil // a func, channel, unsafe pointer or a chain of pointers
 }
 
-// marshal returns what encoding/json makes of x. Where that fails (a channel, a cycle, NaN) or shows less than there is (a
-// struct without exported fields is "{}"), the parts are dumped.
+// marshal returns what encoding/json makes of x. Where that fails (a channel, a cycle, NaN, a panic) or shows less than there
+// is (a struct without exported fields is "{}"), the parts are dumped.
 func (w *Walker) marshal(x any) (slog.Value, []byte) {
-	w.doc.Reset()
-	if err := w.json.Encode(x); err != nil {
+	if !w.encode(x) {
 		return w.dump(x)
 	}
 	doc := bytes.TrimSuffix(w.doc.Bytes(), []byte("\n"))
@@ -106,6 +105,16 @@ func (w *Walker) marshal(x any) (slog.Value, []byte) {
 		return w.dump(x)
 	}
 	return slog.Value{}, doc
+}
+
+func (w *Walker) encode(x any) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	w.doc.Reset()
+	return w.json.Encode(x) == nil
 }
 
 func (w *Walker) dump(x any) (slog.Value, []byte) {

@@ -20,8 +20,8 @@ const (
 
 // Visitor is a protocol's encoder: it takes the attributes in the order in which they were logged.
 type Visitor interface {
-	// Attr takes an attribute with a scalar value: its kind is String, Int64, Uint64, Float64, Bool, Duration or Time.
-	Attr(key string, v slog.Value)
+	// Attr takes an attribute with a scalar value. kind is v's: String, Int64, Uint64, Float64, Bool, Duration or Time.
+	Attr(key string, kind slog.Kind, v slog.Value)
 	// Doc takes an attribute whose value is a JSON object or array, compact and valid. doc may be kept only until Doc
 	// returns.
 	Doc(key string, doc []byte)
@@ -90,14 +90,19 @@ func (w *Walker) attr(a slog.Attr) bool {
 	w.left--
 	kind := a.Value.Kind()
 	if w.Replace == nil && kind != slog.KindAny && kind != slog.KindGroup && kind != slog.KindLogValuer {
-		w.visitor.Attr(a.Key, a.Value)
+		w.visitor.Attr(a.Key, kind, a.Value)
 		return true
 	}
+	return w.resolved(a)
+}
+
+// resolved is attr for everything that is not a scalar as it stands. It is apart to keep the frame of attr small.
+func (w *Walker) resolved(a slog.Attr) bool {
 	a.Value = a.Value.Resolve() // guards LogValue: a panic becomes an error value that says so
 	if w.Replace != nil && a.Value.Kind() != slog.KindGroup {
 		a = w.Replaced(w.groups, a)
 	}
-	switch a.Value.Kind() {
+	switch kind := a.Value.Kind(); kind {
 	case slog.KindGroup:
 		return w.group(a.Key, a.Value.Group())
 	case slog.KindAny:
@@ -107,10 +112,10 @@ func (w *Walker) attr(a slog.Attr) bool {
 		if v, doc := w.plain(a.Value.Any()); doc != nil {
 			w.visitor.Doc(a.Key, doc)
 		} else {
-			w.visitor.Attr(a.Key, v)
+			w.visitor.Attr(a.Key, v.Kind(), v)
 		}
 	default:
-		w.visitor.Attr(a.Key, a.Value)
+		w.visitor.Attr(a.Key, kind, a.Value)
 	}
 	return true
 }
@@ -120,7 +125,7 @@ func (w *Walker) group(name string, as []slog.Attr) (any bool) {
 		return false
 	}
 	if w.depth == maxDepth {
-		w.visitor.Attr(name, slog.StringValue("!DEPTH: too many groups in groups"))
+		w.visitor.Attr(name, slog.KindString, slog.StringValue("!DEPTH: too many groups in groups"))
 		return true
 	}
 	w.depth++
