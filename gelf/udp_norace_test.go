@@ -1,0 +1,6 @@
+//go:build !race
+
+package gelf
+
+// raceDetector is off.
+const raceDetector = false
