@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+)
+
+// runDemo sends the load both ways to the same three nodes and prints what the nodes counted. It fails when the outcome is not the
+// one it means to show.
+func runDemo(ctx context.Context, out io.Writer) error {
+	b, err := startBed()
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	fmt.Fprintf(out, "The same messages, sent two ways to three GELF nodes behind one name. Every look-up of the name gives all\n")
+	fmt.Fprintf(out, "three addresses, each time with another one first. Both ways use gzip and datagrams of at most %d bytes.\n", chunkSize)
+	fmt.Fprintf(out, "All numbers but \"sent\" were counted by the nodes.\n\n")
+
+	lossy, err := runPerChunk(ctx, b)
+	if err != nil {
+		return err
+	}
+	render(out, "PER CHUNK: every chunk is looked up and goes to the first address of its answer", lossy)
+	whole, err := runWhole(ctx, b)
+	if err != nil {
+		return err
+	}
+	render(out, "WHOLELOG: one choice per message, all its chunks to the same node", whole)
+	if err := verdict(lossy, whole); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Per chunk, %d of %d messages are lost: every one of two or more chunks. All their datagrams arrived, but no node\n", total(lossy).lost(), total(lossy).sent)
+	fmt.Fprintf(out, "has all chunks of a message, and after 5 s a node throws its part away. wholelog lost none.\n\n")
+	return renderCode(out)
+}
+
+// runPerChunk sends the load the control's way.
+func runPerChunk(ctx context.Context, b *bed) ([]row, error) {
+	conn, err := net.ListenUDP("udp4", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	c := &perChunk{conn: conn, lookup: b.names.lookup}
+	return b.run(ctx, c.send, func() uint64 { return c.bytes })
+}
+
+// verdict compares the outcome with what the demonstration claims: look-ups per chunk lose every message of two or more chunks and
+// no other, wholelog loses none and cuts only what cannot be sent.
+func verdict(lossy, whole []row) error {
+	for _, r := range lossy {
+		if want := lossOf(r); r.lost() != want {
+			return fmt.Errorf("per chunk, %s characters: %d of %d messages lost, expected %d", thousands(r.size), r.lost(), r.sent, want)
+		}
+	}
+	for _, r := range whole {
+		if r.lost() != 0 {
+			return fmt.Errorf("wholelog, %s characters: %d of %d messages lost %s", thousands(r.size), r.lost(), r.sent, r.note)
+		}
+		if (sum(r.cut) > 0) != r.tooLong() {
+			return fmt.Errorf("wholelog, %s characters: %d of %d messages cut", thousands(r.size), sum(r.cut), r.sent)
+		}
+	}
+	return nil
+}
+
+func lossOf(r row) int {
+	if r.chunked() {
+		return r.sent
+	}
+	return 0
+}

@@ -1,0 +1,15 @@
+package main
+
+// chunkSize is wholelog's default, and the control's: the smallest IPv6 packet less its headers.
+const chunkSize = 1232
+
+// longestUDP is the longest text of the load that 128 datagrams of chunkSize hold after gzip.
+const longestUDP = 300_000
+
+// batch says how many messages of one size go out; multiples of three, the number of nodes, show an equal spread at a glance.
+type batch struct{ size, count int }
+
+// load is what is sent both ways and to a real server. The last one fits no 128 datagrams: wholelog cuts it and says so.
+func load() []batch {
+	return []batch{{5, 6}, {50, 6}, {500, 6}, {5_000, 6}, {50_000, 6}, {longestUDP, 3}, {2_000_000, 1}}
+}
