@@ -36,9 +36,16 @@ func newUDP(c udpConfig) *udpTransport {
 	return &udpTransport{config: c, dial: new(net.Dialer).DialContext, now: time.Now}
 }
 
-// Limits implements [ship.Transport]. One link per address keeps order towards it and lets one pacer see all of its datagrams.
+// Limits implements [ship.Transport]. One link per address keeps order towards it and lets one pacer see all of its datagrams. A
+// slow pacer gets small batches, about a quarter of a second of its time: what waits in a link cannot go to another address, and
+// the pacer's waits must not use up SendTimeout, which is there for writes.
 func (t *udpTransport) Limits() ship.Limits {
-	return ship.Limits{LinksPerAddr: 1, BatchBytes: 64 << 10, Blind: true}
+	l := ship.Limits{LinksPerAddr: 1, BatchBytes: 64 << 10, Blind: true}
+	if rate := t.config.packetRate; rate > 0 {
+		l.BatchRecords = max(1, rate/4)
+		l.BatchBytes = min(l.BatchBytes, l.BatchRecords*t.config.chunkSize)
+	}
+	return l
 }
 
 // Dial implements [ship.Transport]. It opens the first flow, which sends nothing and yet fails when the host has no route to the

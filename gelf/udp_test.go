@@ -12,6 +12,7 @@ import (
 
 	"github.com/wholelog/wholelog/chunk"
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/ship"
 )
 
 // What leaves at and around every boundary, exactly: as many datagrams as needed, all full but the last, none empty.
@@ -427,8 +428,20 @@ func TestLinkWithoutDuties(t *testing.T) {
 	if r.link.Gone() != nil {
 		t.Error("a UDP peer cannot go")
 	}
-	l := r.Limits()
-	if l.LinksPerAddr != 1 || !l.Blind || l.BatchBytes != 64<<10 || l.Linger != 0 || l.Window != 0 || l.MaxAge != 0 {
-		t.Errorf("%+v", l)
+}
+
+func TestLimits(t *testing.T) {
+	for _, c := range []struct {
+		rate, size, bytes, records int
+	}{
+		{10_000, 1232, 64 << 10, 2500},
+		{64, 1232, 16 * 1232, 16},
+		{64, 64, 1024, 16},
+		{-1, 1232, 64 << 10, 0},
+	} {
+		want := ship.Limits{LinksPerAddr: 1, Blind: true, BatchBytes: c.bytes, BatchRecords: c.records}
+		if got := newUDP(udpConfig{packetRate: c.rate, chunkSize: c.size}).Limits(); got != want {
+			t.Errorf("%+v: %+v, want %+v", c, got, want)
+		}
 	}
 }
