@@ -177,8 +177,12 @@ func TestTruncateUsesTheRoom(t *testing.T) {
 			mode Compression
 			size int
 		}{
-			{CompressAuto, 64}, {CompressNone, 64}, {CompressZlib, 64},
-			{CompressAuto, 300}, {CompressNone, 300}, {CompressGzip, 300},
+			{CompressAuto, 64},
+			{CompressNone, 64},
+			{CompressZlib, 64},
+			{CompressAuto, 300},
+			{CompressNone, 300},
+			{CompressGzip, 300},
 			{CompressAuto, 1232},
 		} {
 			if name == "many texts" && c.size == 64 {
