@@ -21,8 +21,16 @@ import (
 // The zero value is ready. An Assembler is not safe for concurrent use. It keeps copies, never the caller's datagrams: at
 // most [MaxChunks] of them for each id, until Expire is called late enough. The number of ids is not limited.
 type Assembler struct {
-	entries map[uint64]*entry
-	stats   AssemblerStats
+	held  *map[uint64]*entry // behind a pointer, so that an Assembler can be compared like any plain struct
+	stats AssemblerStats
+}
+
+// entries returns the messages in the making, by id.
+func (a *Assembler) entries() map[uint64]*entry {
+	if a.held == nil {
+		a.held = &map[uint64]*entry{}
+	}
+	return *a.held
 }
 
 // entry is a message in the making.
@@ -73,7 +81,7 @@ func (a *Assembler) addChunk(datagram []byte, now time.Time) (message []byte, do
 	if len(datagram) < HeaderSize {
 		return nil, false, err
 	}
-	e := a.entries[h.ID]
+	e := a.entries()[h.ID]
 	if e == nil {
 		e = a.open(h, now)
 	}
@@ -105,11 +113,8 @@ func (a *Assembler) addChunk(datagram []byte, now time.Time) (message []byte, do
 
 // open makes the entry of h.ID.
 func (a *Assembler) open(h Header, now time.Time) *entry {
-	if a.entries == nil {
-		a.entries = make(map[uint64]*entry)
-	}
 	e := &entry{first: now, places: h.Count, data: make(map[uint8][]byte)}
-	a.entries[h.ID] = e
+	a.entries()[h.ID] = e
 	a.stats.WaitingMessages++
 	return e
 }
@@ -139,7 +144,7 @@ func (e *entry) join() ([]byte, error) {
 // it once a second.
 func (a *Assembler) Expire(now time.Time) int {
 	expired := 0
-	for id, e := range a.entries {
+	for id, e := range a.entries() {
 		if now.Sub(e.first) > Validity {
 			a.expire(id, e)
 			expired++
@@ -155,7 +160,7 @@ func (a *Assembler) expire(id uint64, e *entry) {
 }
 
 func (a *Assembler) forget(id uint64) {
-	delete(a.entries, id)
+	delete(a.entries(), id)
 	a.stats.WaitingMessages--
 }
 

@@ -344,10 +344,10 @@ func FuzzAssembler(f *testing.F) {
 			in = in[2+n:]
 		}
 		s := a.Stats()
-		if s.WaitingMessages != uint64(len(a.entries)) {
-			t.Fatalf("the gauge says %d, %d are held", s.WaitingMessages, len(a.entries))
+		if s.WaitingMessages != uint64(len(a.entries())) {
+			t.Fatalf("the gauge says %d, %d are held", s.WaitingMessages, len(a.entries()))
 		}
-		for _, e := range a.entries {
+		for _, e := range a.entries() {
 			if len(e.data) > MaxChunks || len(e.data) > int(e.places) {
 				t.Fatalf("%d chunks held for %d places", len(e.data), e.places)
 			}

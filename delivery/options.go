@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -32,15 +31,15 @@ type Options struct {
 	MaxBlock time.Duration
 
 	// Reserve is the share of QueueBytes that only records at slog.LevelWarn and above may use. 0 means 0.1, a negative share
-	// none. A positive one is an error for now: it is not available in this version.
+	// none. It is not available in this version: nothing is reserved yet, and a positive share is an error.
 	Reserve float64
 
-	// RecordRate is the most records that leave in a second; what is more waits, also during Close. 0 means no limit. Other
-	// values are an error for now: it is not available in this version.
+	// RecordRate is the most records that leave in a second; what is more waits, also during Close. 0 means no limit. It
+	// is not available in this version: any other value is an error.
 	RecordRate int
 
-	// ByteRate is the most encoded bytes that leave in a second, like RecordRate. 0 means no limit. Other values are an error
-	// for now: it is not available in this version.
+	// ByteRate is the most encoded bytes that leave in a second, like RecordRate. 0 means no limit. It is not available in
+	// this version: any other value is an error.
 	ByteRate int
 
 	// RetryFor is the longest time one record is tried, from Handle on; then it is dropped with ReasonRetryExpired. 0 means no
@@ -76,7 +75,7 @@ type Options struct {
 	SyncTimeout time.Duration
 
 	// Summary sends one record at slog.LevelWarn through the handler itself after losses, at most every 10 s; it is counted in
-	// Stats.Own only. True is an error for now: it is not available in this version.
+	// Stats.Own only. It is not available in this version: true is an error.
 	Summary bool
 
 	// OnDrop is called for every loss; losses that come fast are summed by reason, address and level. Calls come from one
@@ -95,10 +94,10 @@ type Options struct {
 // with the field's name ("QueueBytes: …"), so that a caller can put the path to it in front.
 func (o Options) Validate() error {
 	if o.QueueBytes != 0 && o.QueueBytes < minQueueBytes {
-		return fmt.Errorf("QueueBytes: %d is less than %d (512 KiB)", o.QueueBytes, minQueueBytes)
+		return invalid("QueueBytes", "%d is less than %d (512 KiB)", o.QueueBytes, minQueueBytes)
 	}
 	if o.Overflow > DropOldest {
-		return fmt.Errorf("Overflow: %v is not known", o.Overflow)
+		return invalid("Overflow", "%v is not known", o.Overflow)
 	}
 	for _, d := range []struct {
 		name string
@@ -114,17 +113,17 @@ func (o Options) Validate() error {
 		{"SyncTimeout", o.SyncTimeout},
 	} {
 		if d.d < 0 {
-			return fmt.Errorf("%s: %v is negative", d.name, d.d)
+			return invalid(d.name, "%v is negative", d.d)
 		}
 	}
 	if o.Tries < 0 {
-		return fmt.Errorf("Tries: %d is negative", o.Tries)
+		return invalid("Tries", "%d is negative", o.Tries)
 	}
 	if f := o.Backoff.Factor; f != 0 && (!(f >= 1) || math.IsInf(f, 0)) { // not ≥ 1: NaN too
-		return fmt.Errorf("Backoff.Factor: %v is not a number from 1 up", f)
+		return invalid("Backoff.Factor", "%v is not a number from 1 up", f)
 	}
 	if o.Backoff.Mode > jitter.None {
-		return fmt.Errorf("Backoff.Mode: %v is not known", o.Backoff.Mode)
+		return invalid("Backoff.Mode", "%v is not known", o.Backoff.Mode)
 	}
 	return o.validateMissing()
 }
@@ -132,18 +131,23 @@ func (o Options) Validate() error {
 // validateMissing refuses what needs machinery that does not exist yet. An option that is silently ignored would be worse.
 func (o Options) validateMissing() error {
 	if o.Reserve > 0 || math.IsNaN(o.Reserve) {
-		return fmt.Errorf("Reserve: %v is not available in this version; leave it 0, or below 0 for none", o.Reserve)
+		return invalid("Reserve", "%v is not available in this version; leave it 0, or below 0 for none", o.Reserve)
 	}
 	if o.RecordRate != 0 {
-		return fmt.Errorf("RecordRate: %d is not available in this version; leave it 0", o.RecordRate)
+		return invalid("RecordRate", "%d is not available in this version; leave it 0", o.RecordRate)
 	}
 	if o.ByteRate != 0 {
-		return fmt.Errorf("ByteRate: %d is not available in this version; leave it 0", o.ByteRate)
+		return invalid("ByteRate", "%d is not available in this version; leave it 0", o.ByteRate)
 	}
 	if o.Summary {
-		return errors.New("Summary: true is not available in this version; leave it false")
+		return invalid("Summary", "true is not available in this version; leave it false")
 	}
 	return nil
+}
+
+// invalid is an error that starts with an option's name, spelled as the user spelled it.
+func invalid(option, format string, args ...any) error {
+	return fmt.Errorf("%s: %s", option, fmt.Sprintf(format, args...))
 }
 
 // String returns the fields that are set, for people. It never panics.

@@ -209,7 +209,8 @@ func TestListen(t *testing.T) {
 	for _, d := range datagrams(t, long, 9) {
 		write(t, conn, d)
 	}
-	write(t, conn, []byte(ok))
+	largest := ok + strings.Repeat(" ", 65507-len(ok)) // what one IPv4 datagram can hold
+	write(t, conn, []byte(largest))
 	if err := s.Wait(ctx, 2); err != nil {
 		t.Fatal(err)
 	}
@@ -217,6 +218,9 @@ func TestListen(t *testing.T) {
 	local := conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	if string(got[0].Raw) != long || len(got[0].Sizes) != len(datagrams(t, long, 9)) || !slices.Equal(got[0].From, []netip.AddrPort{local}) {
 		t.Errorf("%+v", got[0])
+	}
+	if len(got[1].Raw) != 65507 || !slices.Equal(got[1].Sizes, []int{65507}) {
+		t.Errorf("a datagram of 65507 bytes came as %v", got[1].Sizes)
 	}
 	if err := s.Wait(ctx, 1); err != nil {
 		t.Errorf("waiting for what has come: %v", err)
