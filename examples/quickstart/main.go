@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"time"
@@ -54,7 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case *target != "":
 		return runTarget(ctx, out, *target)
 	case *name != "":
-		return runProbe(ctx, out, *name)
+		return runProbe(ctx, out, *name, &net.Resolver{PreferGo: true})
 	default:
 		return runDemo(ctx, out)
 	}

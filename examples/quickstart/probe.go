@@ -20,13 +20,13 @@ const (
 	probeEvery = 5 * time.Millisecond
 )
 
-// runProbe looks name up many times and says what its answers would do to a sender that looks it up for every chunk.
-func runProbe(ctx context.Context, out io.Writer, name string) error {
+// runProbe looks name up many times and says what its answers would do to a sender that looks it up for every chunk. It asks for
+// IPv4 addresses, in whose order resolvers differ; r should prefer Go's own resolver, because that of the C library may sort the
+// answer by nearness and so hide the rotation.
+func runProbe(ctx context.Context, out io.Writer, name string, r *net.Resolver) error {
 	if host, _, err := net.SplitHostPort(name); err == nil {
 		name = host
 	}
-	// Go's own resolver: that of the C library may sort the answer by nearness and so hide the rotation.
-	r := &net.Resolver{PreferGo: true}
 	answers, err := probe(ctx, probeLookups, probeEvery, func(ctx context.Context) ([]netip.Addr, error) {
 		addrs, err := r.LookupNetIP(ctx, "ip4", name)
 		for i := range addrs {
@@ -38,7 +38,7 @@ func runProbe(ctx context.Context, out io.Writer, name string) error {
 		return err
 	}
 	// wholelog's view of the same name: it knows the TTL. The port plays no part.
-	answer, err := resolve.DNS(net.JoinHostPort(name, "12201"), nil).Resolve(ctx)
+	answer, err := resolve.DNS(net.JoinHostPort(name, "12201"), r).Resolve(ctx)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/wholelog/wholelog/internal/fake/dnsd"
 )
 
 // firstsOf turns "abc" into three addresses.
@@ -78,6 +80,33 @@ func TestRenderProbe(t *testing.T) {
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// The whole way, against a server that turns its answers as load balancers' names do.
+func TestRunProbe(t *testing.T) {
+	server, err := dnsd.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	server.Set("logs.test", dnsd.Answer{Addrs: firstsOf("abc"), TTL: time.Minute})
+	var out strings.Builder
+	if err := runProbe(t.Context(), &out, "logs.test.:12201", server.Resolver()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"logs.test.: 300 look-ups, 3 addresses in all, answers of [3], TTL 1m0s\n",
+		"  192.0.2.2         33.3 %  ███",
+		"  order: strict rotation (100 %",
+		"   2 chunks      0.0 %",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("lacks %q:\n%s", want, out.String())
+		}
+	}
+	if err := runProbe(t.Context(), &out, "absent.test.", server.Resolver()); err == nil {
+		t.Error("a name that does not exist can be probed")
 	}
 }
 
