@@ -34,12 +34,15 @@ type (
 	list   []any
 )
 
-// secrets are parts of names, in lower case, that mark a text as secret.
-var secrets = [...]string{"token", "password", "passwd", "secret", "authorization", "cookie", "credential", "apikey", "api_key"}
-
+// isSecret says whether a name marks a text as secret.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc(secrets[:], func(s string) bool { return strings.Contains(name, s) })
+	for _, part := range [...]string{"token", "password", "passwd", "secret", "authorization", "cookie", "credential", "apikey", "api_key"} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
 }
 
 // structFields returns the exported fields of a struct that have something to say.

@@ -127,18 +127,30 @@ func timestampOf(root value) (time.Time, bool) {
 	return time.UnixMilli(int64(math.Floor(seconds*1000 + 0.5))).UTC(), true
 }
 
-// consumed are the keys that standard has dealt with.
-var consumed = map[string]bool{"version": true, "host": true, "short_message": true, "timestamp": true}
+// consumed says whether standard has dealt with a key for good.
+func consumed(key string) bool {
+	switch key {
+	case "version", "host", "short_message", "timestamp":
+		return true
+	}
+	return false
+}
 
-// indexOwn are names the index keeps for itself.
-var indexOwn = map[string]bool{"_id": true, "_ttl": true, "_source": true, "_all": true, "_index": true, "_type": true, "_score": true}
+// reserved says whether a name may not be set by an additional field: the codec's own, then those the index keeps for itself.
+func reserved(name string) bool {
+	switch name {
+	case "host", "short_message", "_id", "_ttl", "_source", "_all", "_index", "_type", "_score":
+		return true
+	}
+	return false
+}
 
 // additional stores one member of the object under its name without the underscore, if the server would.
 func (d *decoder) additional(m member) {
 	if m.again {
 		d.drop(m.name, FaultDuplicate)
 	}
-	if consumed[m.name] {
+	if consumed(m.name) {
 		return
 	}
 	name := m.name
@@ -154,7 +166,7 @@ func (d *decoder) additional(m member) {
 		d.drop(m.name, FaultTaken)
 		return
 	}
-	if name == "host" || name == "short_message" || indexOwn[name] {
+	if reserved(name) {
 		d.drop(m.name, FaultReserved)
 		return
 	}
