@@ -46,6 +46,7 @@ func bedOn(at [nodes]netip.Addr) (*bed, error) {
 			return nil, err
 		}
 		b.nodes[i] = node
+		// A name stands for addresses, not for ports: nodes behind one name have one port.
 		if at[0] != at[1] {
 			port = node.Addr().Port()
 		}
@@ -83,6 +84,7 @@ func (b *bed) run(ctx context.Context, send func(context.Context, message) error
 	base, _ := b.received()
 	for _, batch := range load() {
 		r := row{size: batch.size, sent: batch.count}
+		// Counters only grow, and messages stay in their order, so that a row is what came after its mark.
 		before := b.mark()
 		for i := range batch.count {
 			if err := send(ctx, message{batch.size, i}); err != nil {

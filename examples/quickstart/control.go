@@ -27,6 +27,7 @@ func (c *perChunk) send(ctx context.Context, m message) error {
 	if err != nil {
 		return err
 	}
+	// A fresh id of 64 random bits for each message; the control does not lose by its ids either.
 	datagrams, err := chunk.Split(payload, chunkSize, rand.Uint64())
 	if err != nil {
 		return err
@@ -55,6 +56,7 @@ func (c *perChunk) write(datagram []byte, to netip.AddrPort) error {
 // about the same number of chunks.
 func encode(m message) ([]byte, error) {
 	text := m.text()
+	// short_message is the line shown in lists; the whole text is full_message, if there is more than that line.
 	short, _, more := strings.Cut(text, "\n")
 	fields := map[string]any{
 		"version":       "1.1",

@@ -23,21 +23,24 @@ func runDemo(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	// The losing way goes first: who sees it lose asks for the other.
 	render(out, "PER CHUNK: every chunk is looked up and goes to the first address of its answer", lossy)
 	whole, err := runWhole(ctx, b)
 	if err != nil {
 		return err
 	}
 	render(out, "WHOLELOG: one choice per message, all its chunks to the same node", whole)
+	// The tables are printed before they are judged, so that an unexpected outcome can be seen.
 	if err := verdict(lossy, whole); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Per chunk, %d of %d messages are lost: every one of two or more chunks. All their datagrams arrived, but no node\n", total(lossy).lost(), total(lossy).sent)
-	fmt.Fprintf(out, "has all chunks of a message, and after 5 s a node throws its part away. wholelog lost none.\n\n")
+	fmt.Fprintf(out, "Per chunk, %d of %d messages are lost: every one of two or more chunks. Their datagrams did reach the nodes,\n", total(lossy).lost(), total(lossy).sent)
+	fmt.Fprintf(out, "but no node has all chunks of a message, and after 5 s it throws its part away. wholelog lost none.\n\n")
 	return renderCode(out)
 }
 
-// runPerChunk sends the load the control's way.
+// runPerChunk sends the load the control's way. Its socket is not connected, as a sender that changes the address needs it; one
+// socket for all datagrams keeps it from losing by source ports what it is meant to lose by addresses.
 func runPerChunk(ctx context.Context, b *bed) ([]row, error) {
 	conn, err := net.ListenUDP("udp4", nil)
 	if err != nil {
@@ -67,6 +70,8 @@ func verdict(lossy, whole []row) error {
 	return nil
 }
 
+// lossOf is what look-ups per chunk have to lose of a row. With strict rotation two chunks in a row never go to the same node, so
+// that it is all or nothing.
 func lossOf(r row) int {
 	if r.chunked() {
 		return r.sent

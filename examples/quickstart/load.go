@@ -9,6 +9,7 @@ const chunkSize = 1232
 const longestUDP = 300_000
 
 // batch says how many messages of one size go out; multiples of three, the number of nodes, show an equal spread at a glance.
+// The sizes go up by tens, from what fits a datagram many times over to what needs about 75 of them.
 type batch struct{ size, count int }
 
 // load is what is sent both ways and to a real server. The last one fits no 128 datagrams: wholelog cuts it and says so.

@@ -25,7 +25,7 @@ func byDNS(addrs [nodes]netip.AddrPort) (names, error) {
 	if err != nil {
 		return names{}, err
 	}
-	answer := dnsd.Answer{TTL: time.Minute}
+	answer := dnsd.Answer{TTL: time.Minute} // what AWS gives its load balancers' names
 	for _, a := range addrs {
 		answer.Addrs = append(answer.Addrs, a.Addr())
 	}
@@ -36,6 +36,8 @@ func byDNS(addrs [nodes]netip.AddrPort) (names, error) {
 	return names{
 		service:  service,
 		resolver: resolve.DNS(service, server.Resolver()),
+		// One question for every look-up, so that the order turns by one place; asking for IPv6 as well would turn it by two on
+		// servers that count questions and not names. Go does not sort IPv4 addresses: the first is the server's first.
 		lookup: func(ctx context.Context) ([]netip.AddrPort, error) {
 			found, err := server.Resolver().LookupNetIP(ctx, "ip4", host)
 			addrs := make([]netip.AddrPort, len(found))

@@ -67,6 +67,7 @@ func probe(ctx context.Context, n int, every time.Duration, lookup func(context.
 }
 
 func renderProbe(out io.Writer, name string, ttl time.Duration, answers [][]netip.Addr) {
+	// Addresses that are never first have their line too: 0 % is the sign of a cache or of a resolver that sorts.
 	firsts := make([]netip.Addr, len(answers))
 	count := map[netip.Addr]int{}
 	sizes := map[int]bool{}
@@ -106,6 +107,8 @@ func rotation(firsts []netip.Addr) string {
 	if len(next) == 1 && len(next[firsts[0]]) == 1 {
 		return "fixed: the same address is always first (one address, a cache, or a resolver that sorts)"
 	}
+	// expected counts the steps to each address's usual successor, turned those of them that lead to another address: an answer
+	// from a cache is its own usual successor.
 	expected, turned := 0, 0
 	for addr, successors := range next {
 		best := slices.MaxFunc(slices.Collect(maps.Keys(successors)), func(a, b netip.Addr) int { return successors[a] - successors[b] })

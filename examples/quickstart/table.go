@@ -34,7 +34,8 @@ func render(out io.Writer, title string, rows []row) {
 	for _, r := range rows {
 		fmt.Fprintf(out, "  %10s  %6s  %5d  %5s  %4d   %s   %s\n", thousands(r.size), chunks(r), r.sent, arrived(r), r.lost(), places(r), outcome(r))
 	}
-	fmt.Fprintf(out, "  %10s  %6s  %5d  %5d  %4d   %s\n\n", "all", "", total.sent, total.sent-total.lost(), total.lost(), places(total))
+	fmt.Fprintf(out, "  %10s  %6s  %5d  %5s  %4d   %s\n\n", "all", "", total.sent, arrived(total), total.lost(), places(total))
+	// That the datagrams spread evenly in both ways is the point: the network loses nothing here.
 	fmt.Fprintf(out, "  datagrams of the messages that fit UDP:\n")
 	for i, n := range total.datagrams {
 		fmt.Fprintf(out, "  node %d received %4d  %s\n", i+1, n, strings.Repeat("█", scale(n, total.datagrams)))
@@ -57,7 +58,8 @@ func total(rows []row) (t row) {
 	return t
 }
 
-// chunks is the number of datagrams of one message of the row, as the nodes saw them.
+// chunks is the number of datagrams of one message of the row, as the nodes saw them: a rounded mean, because texts of one size do
+// not compress to quite the same. A message that could not be split sent none.
 func chunks(r row) string {
 	if sum(r.datagrams) == 0 {
 		return "-"
@@ -65,11 +67,16 @@ func chunks(r row) string {
 	return thousands(int(math.Round(float64(sum(r.datagrams)) / float64(r.sent))))
 }
 
+// arrived is the count of a row, which says "cut" where not all of the text is there.
 func arrived(r row) string {
-	if cut := sum(r.cut); cut > 0 {
+	switch whole, cut := sum(r.whole), sum(r.cut); {
+	case cut == 0:
+		return strconv.Itoa(whole)
+	case whole == 0:
 		return fmt.Sprintf("%d cut", cut)
+	default:
+		return fmt.Sprintf("%d+%d", whole, cut)
 	}
-	return strconv.Itoa(sum(r.whole))
 }
 
 // places is the number of messages that arrived at each node.
@@ -108,7 +115,8 @@ func bar(share float64) string {
 	return strings.Repeat("█", n) + strings.Repeat("░", barWidth-n)
 }
 
-// scale is the length of a bar beside the longest of its group.
+// scale is the length of a bar beside the longest of its group. These compare with each other and not with a whole, so that small
+// differences show.
 func scale(n int, group [nodes]int) int {
 	return n * 3 * barWidth / max(1, group[0], group[1], group[2])
 }
@@ -122,7 +130,7 @@ func sum(counts [nodes]int) (total int) {
 	return total
 }
 
-// thousands writes 300000 as "300 000".
+// thousands groups digits, since 300000 and 2000000 are easily mistaken for their neighbours: it writes 300000 as "300 000".
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

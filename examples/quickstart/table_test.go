@@ -19,7 +19,7 @@ func TestRender(t *testing.T) {
            5       1      6      6     0     2   2   2   ██████████
       50 000      13      6      0     6     -   -   -   ░░░░░░░░░░
    2 000 000     126      1  1 cut     0     -   1   -   ▒▒▒▒▒▒▒▒▒▒  does not fit UDP: truncated, marked
-         all             13      7     6     2   3   2
+         all             13    6+1     6     2   3   2
 
   datagrams of the messages that fit UDP:
   node 1 received   30  ██████████████████████████████

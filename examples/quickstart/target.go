@@ -26,13 +26,14 @@ func runTarget(ctx context.Context, out io.Writer, target string) error {
 		return err
 	}
 	defer h.Close()
-	run := rand.Text()
+	run := rand.Text() // tells this run's messages from those of the last one
 	log := slog.New(h).With("quickstart_run", run)
 	for _, b := range load() {
 		for i := range b.count {
 			log.InfoContext(ctx, message{b.size, i}.text(), "size", b.size, "number", i)
 		}
 	}
+	// The counters are shown in any case: where not everything left, they say how much did.
 	flushed := h.Flush(ctx)
 	s := h.Stats()
 	renderStats(out, s)

@@ -21,6 +21,7 @@ func runWhole(ctx context.Context, b *bed) ([]row, error) {
 	defer h.Close()
 	log := slog.New(h)
 	// </difference>
+	// Flush is for the demonstration's sake, which counts after each message. A service logs and goes on.
 	send := func(ctx context.Context, m message) error {
 		log.InfoContext(ctx, m.text(), "size", m.size, "number", m.number)
 		return h.Flush(ctx)
