@@ -17,7 +17,7 @@ const (
 	maxPooled = 64 << 10
 	// maxPooledNames is the same for the names of a record.
 	maxPooledNames = 1 << 12
-	// tailRoom is what the end of a message needs besides its text: the names, and the number of bytes cut.
+	// tailRoom is what the end of a message needs besides its texts: their names, and the number of bytes cut.
 	tailRoom = 128
 	// maxTime is the last millisecond of the year 9999: Graylog's index has no five-digit years.
 	maxTime = 253402300799999
@@ -36,7 +36,11 @@ type encoder struct {
 	buf    []byte
 	limit  int // bytes that buf may have now
 	names  nameSet
+	known  knownNames
 	prefix []byte // the open groups' part of names, each with a dot behind it
+
+	second     int64 // of the last timestamp; -1: none yet
+	secondText []byte
 
 	mendedAt int // a group whose name was mended is open from here on in prefix; 0: none
 	tally
@@ -56,7 +60,7 @@ func (t *tally) add(o tally) {
 }
 
 func newEncoder(c *config) *encoder {
-	e := &encoder{config: c}
+	e := &encoder{config: c, second: -1}
 	e.walker = attrs.NewWalker(e, c.replaceAttr)
 	return e
 }
@@ -87,8 +91,8 @@ func (e *encoder) leave() {
 
 // record encodes r, with at most limit bytes, into e.buf.
 func (e *encoder) record(ctx context.Context, s *scope, head []byte, seq uint64, r *slog.Record, limit int) {
-	e.begin(s, head, limit)
 	message := r.Message
+	e.begin(s, head, attributesLimit(limit, message))
 	if e.config.replaceAttr == nil {
 		e.timestamp(r.Time)
 		e.level(severity.Of(r.Level))
@@ -97,11 +101,11 @@ func (e *encoder) record(ctx context.Context, s *scope, head []byte, seq uint64,
 		}
 	} else {
 		message = e.replaced(r)
+		e.limit = attributesLimit(limit, message)
 	}
 	if seq > 0 {
 		e.buf = strconv.AppendUint(append(e.buf, `,"_seq":`...), seq, 10)
 	}
-	e.limit = limit - tailRoom - min(2*len(message), limit/2)
 	if from := e.config.fromContext; from != nil {
 		e.enter(&scope{})
 		e.walker.Attrs(contextAttrs(ctx, from))
@@ -121,6 +125,11 @@ func (e *encoder) record(ctx context.Context, s *scope, head []byte, seq uint64,
 	e.buf = append(e.buf, '}')
 }
 
+// attributesLimit is what the attributes may grow a message to: some of the room is the text's, half of it at most.
+func attributesLimit(limit int, message string) int {
+	return limit - 2*tailRoom - min(2*len(message), limit/2)
+}
+
 // timestamp appends t in seconds with exactly three decimals. It is left out where the server would not take it.
 func (e *encoder) timestamp(t time.Time) {
 	if t.IsZero() {
@@ -134,9 +143,12 @@ func (e *encoder) millis(ms int64) {
 		e.repaired++ // the server puts the time of receipt
 		return
 	}
-	b := strconv.AppendInt(append(e.buf, `,"timestamp":`...), ms/1000, 10)
+	if s := ms / 1000; s != e.second {
+		e.second = s
+		e.secondText = append(strconv.AppendInt(append(e.secondText[:0], `,"timestamp":`...), s, 10), '.')
+	}
 	ms %= 1000
-	e.buf = append(b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10))
+	e.buf = append(append(e.buf, e.secondText...), byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10))
 }
 
 func (e *encoder) level(s severity.Severity) {
@@ -147,9 +159,9 @@ func (e *encoder) source(src *slog.Source) {
 	if src == nil {
 		return // slog's rule: a record without a PC has no source
 	}
-	e.Attr("source_file", slog.StringValue(src.File))
-	e.Attr("source_line", slog.IntValue(src.Line))
-	e.Attr("source_function", slog.StringValue(src.Function))
+	e.Attr("source_file", slog.KindString, slog.StringValue(src.File))
+	e.Attr("source_line", slog.KindInt64, slog.IntValue(src.Line))
+	e.Attr("source_function", slog.KindString, slog.StringValue(src.Function))
 }
 
 // replaced appends the time, level and source as ReplaceAttr wants them, and returns the message. It calls ReplaceAttr in
@@ -164,7 +176,7 @@ func (e *encoder) replaced(r *slog.Record) (message string) {
 		if src, ok := a.Value.Any().(*slog.Source); ok {
 			e.source(src)
 		} else if !removed(a) {
-			e.Attr(slog.SourceKey, e.walker.Text(a.Value))
+			e.Attr(slog.SourceKey, slog.KindString, e.walker.Text(a.Value))
 		}
 	}
 	a := e.walker.Replaced(nil, slog.String(slog.MessageKey, r.Message))
@@ -253,7 +265,9 @@ func (e *encoder) message(s string) {
 func (e *encoder) messageText(key, s string) (bad bool) {
 	b := append(append(append(e.buf, ','), key...), ':', '"')
 	b, taken, bad := attrs.AppendText(b, s, e.limit)
-	e.buf = append(b, '"')
+	if taken > 0 {
+		e.buf = append(b, '"')
+	}
 	if taken < len(s) {
 		e.cut += len(s) - taken
 		e.over = true

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
-	"github.com/wholelog/wholelog/resolve"
 )
 
 // realistic is a record as services log it: a message of 80 bytes and ten attributes, a group among them.
@@ -30,62 +29,64 @@ func realistic() slog.Record {
 	return r
 }
 
-// encode returns what a record of h becomes, and what was done to it.
-func encode(h slog.Handler, r slog.Record) (string, tally) {
-	return encodeLimit(h, r, 1<<20)
-}
-
-func encodeLimit(h slog.Handler, r slog.Record, limit int) (string, tally) {
-	handler := h.(*Handler)
-	e := handler.core.encoder()
-	e.record(context.Background(), &handler.scope, handler.core.head, 0, &r, limit)
-	return string(e.buf), e.tally
-}
-
-// testHandler is a handler with Host "h" whose records go nowhere.
-func testHandler(t testing.TB, o Options) *Handler {
-	t.Helper()
-	if o.Host == "" {
-		o.Host = "h"
-	}
-	h, err := NewHandler("udp://127.0.0.1:12201", &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { h.Close() })
-	return h
-}
-
+// BenchmarkEncode is the encoder alone, BenchmarkHandle with the hand-off to the queue; "slog" is the standard library's JSON
+// handler on the same record, to compare with in one run.
 func BenchmarkEncode(b *testing.B) {
-	r := realistic()
-	h := testHandler(b, Options{})
-	s := slog.NewJSONHandler(io.Discard, nil)
 	ctx := context.Background()
-	b.Run("gelf", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			e := h.core.encoder()
-			e.record(ctx, &h.scope, h.core.head, 0, &r, 1<<20)
-			h.core.release(e)
+	h := testHandler(b, Options{})
+	encode := func(h *Handler, r *slog.Record) func(*testing.B) {
+		return func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				e := h.core.encoder()
+				e.record(ctx, &h.scope, h.core.head, 0, r, 1<<20)
+				h.core.release(e)
+			}
 		}
-	})
-	b.Run("slog", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			s.Handle(ctx, r)
-		}
-	})
-	bound := h.WithAttrs([]slog.Attr{slog.String("service", "checkout"), slog.Int("pid", 4711), slog.Group("build", slog.String("version", "1.2.3"), slog.String("commit", "8fa31c2"))}).(*Handler)
+	}
+	r := realistic()
+	b.Run("gelf", encode(h, &r))
+	b.Run("slog", benchmarkSlog)
+	bound := h.WithAttrs([]slog.Attr{
+		slog.String("service", "checkout"), slog.Int("pid", 4711),
+		slog.Group("build", slog.String("version", "1.2.3"), slog.String("commit", "8fa31c2")),
+	}).(*Handler)
 	one := slog.NewRecord(r.Time, r.Level, r.Message, 0)
 	one.AddAttrs(slog.Int("status", 201))
-	b.Run("bound", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			e := bound.core.encoder()
-			e.record(ctx, &bound.scope, bound.core.head, 0, &one, 1<<20)
-			bound.core.release(e)
-		}
-	})
+	b.Run("bound", encode(bound, &one))
 }
 
-var _ = []any{delivery.Block, resolve.PerMessage}
+func BenchmarkHandle(b *testing.B) {
+	ctx := context.Background()
+	b.Run("gelf", func(b *testing.B) {
+		h, s := sinkHandler(b, Options{Delivery: delivery.Options{Overflow: delivery.DropNewest}})
+		s.discard = true
+		r := realistic()
+		b.ReportAllocs()
+		for b.Loop() {
+			h.Handle(ctx, r)
+		}
+	})
+	b.Run("slog", benchmarkSlog)
+}
+
+func benchmarkSlog(b *testing.B) {
+	h := slog.NewJSONHandler(io.Discard, nil)
+	r := realistic()
+	b.ReportAllocs()
+	for b.Loop() {
+		h.Handle(context.Background(), r)
+	}
+}
+
+func TestEncodeDoesNotAllocate(t *testing.T) {
+	h := testHandler(t, Options{Sequence: true})
+	scope := h.WithAttrs([]slog.Attr{slog.String("service", "shop")}).WithGroup("g").(*Handler).scope
+	r := realistic()
+	e := h.core.encoder()
+	if n := testing.AllocsPerRun(1000, func() {
+		e.record(context.Background(), &scope, h.core.head, 1, &r, 1<<20)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/wholelog/wholelog/internal/attrs"
 )
@@ -16,16 +17,22 @@ const (
 	maxField = 32766
 	// placeholder stands for text that is blank. Graylog drops blank fields, and rejects a message whose short_message is.
 	placeholder = "-"
+	// replacement is what invalid bytes become.
+	replacement = string(utf8.RuneError)
 )
 
 // Attr implements [attrs.Visitor].
-func (e *encoder) Attr(key string, v slog.Value) {
+func (e *encoder) Attr(key string, kind slog.Kind, v slog.Value) {
 	start := len(e.buf)
 	b := e.key(key)
-	switch v.Kind() {
+	switch kind {
 	case slog.KindString:
-		e.buf = b
-		e.text(start, v.String())
+		if s := v.String(); !mayBeBlank(s) && len(s) <= min(maxField, e.limit-len(b)-2) && attrs.Clean(s) {
+			e.buf = append(append(append(b, '"'), s...), '"')
+		} else {
+			e.buf = b
+			e.text(start, s)
+		}
 		return
 	case slog.KindInt64:
 		b = strconv.AppendInt(b, v.Int64(), 10)
@@ -65,20 +72,25 @@ func (e *encoder) Doc(key string, doc []byte) {
 
 // text appends s as the value of the attribute that begins at start.
 func (e *encoder) text(start int, s string) {
-	if blank(s) {
-		s = placeholder
-		e.repaired++
+	whole, repaired := len(s), false
+	if mayBeBlank(s) && blank(s) {
+		s, whole, repaired = placeholder, len(placeholder), true
 	}
-	whole := len(s)
 	s = attrs.Cut(s, maxField)
-	b, taken, repaired := attrs.AppendText(append(e.buf, '"'), s, e.limit)
+	cut := whole - len(s)
+	if len(s) > maxField/len(replacement) && !utf8.ValidString(s) { // it grows when it is repaired
+		grown := string([]rune(s))
+		s, repaired = attrs.Cut(grown, maxField), true
+		cut += len(grown) - len(s)
+	}
+	b, taken, bad := attrs.AppendText(append(e.buf, '"'), s, e.limit)
 	e.buf = append(b, '"')
 	if taken < len(s) {
 		e.leaveOut(start, whole)
 		return
 	}
-	e.cut += whole - len(s)
-	if repaired {
+	e.cut += cut
+	if repaired || bad {
 		e.repaired++
 	}
 }
@@ -111,42 +123,58 @@ func (e *encoder) Close(mark int, _ bool) {
 
 // appendGroup appends the part that a group has in the names of its attributes. mended says that it differs from "name.".
 func appendGroup(prefix []byte, name string) (out []byte, mended bool) {
-	if len(prefix) >= maxName {
+	switch {
+	case len(prefix) >= maxName:
 		return prefix, true
+	case plainName(name) && len(prefix)+len(name) < maxName:
+		return append(append(prefix, name...), '.'), false
 	}
-	out, mended = appendCleanName(prefix, 0, name)
+	if out, mended = appendCleanName(prefix, 0, name); len(out) >= maxName {
+		return out, true
+	}
 	return append(out, '.'), mended
 }
 
-// key appends the attribute's name, made one that Graylog stores, and the colon.
+// key appends the attribute's name, made one that Graylog stores, with what stands around it.
 func (e *encoder) key(key string) []byte {
-	b := append(e.buf, namePrefix...)
+	known := e.known.at(e.prefix, key)
+	if known.is(e.prefix, key) && e.names.add(known.hash) {
+		if e.mendedAt > 0 {
+			e.repaired++
+		}
+		return known.append(e.buf)
+	}
+	return e.newKey(key, known)
+}
+
+// newKey is key for a name that is not known yet, is taken or needs mending. known is its place.
+func (e *encoder) newKey(key string, known *knownName) []byte {
+	b := append(e.buf, nameStart...)
 	start := len(b)
-	mended := e.mendedAt > 0
 	b = append(b, e.prefix...)
+	changed := false
 	if plainName(key) && len(b)-start+len(key) <= maxName {
 		b = append(b, key...)
 	} else {
-		var changed bool
 		b, changed = appendCleanName(b, start, key)
-		mended = mended || changed
 	}
-	if isReservedPrefix(b[start:]) || !e.names.add(hashName(b[start:])) {
+	hash := hashName(b[start:])
+	switch {
+	case isReservedPrefix(b[start:]) || !e.names.add(hash):
 		b = e.names.free(b, start)
-		mended = true
+		changed = true
+	case !changed:
+		known.set(e.prefix, key, hash)
 	}
-	if mended {
+	if changed || e.mendedAt > 0 {
 		e.repaired++
 	}
-	return append(b, '"', ':')
+	return append(b, nameEnd...)
 }
 
 // blank returns whether Graylog takes s for blank: it trims everything up to the space, and then asks Java whether what is
 // left is white space, which a no-break space is not.
 func blank(s string) bool {
-	if s != "" && s[0] > ' ' && s[0] < 0x80 {
-		return false
-	}
 	return strings.IndexFunc(s, func(r rune) bool {
 		if r == '\u00A0' || r == '\u2007' || r == '\u202F' || r == '\u0085' {
 			return true
@@ -154,3 +182,6 @@ func blank(s string) bool {
 		return r > ' ' && !unicode.IsSpace(r)
 	}) < 0
 }
+
+// mayBeBlank returns false for most texts that are not blank, and costs nothing.
+func mayBeBlank(s string) bool { return s == "" || s[0] <= ' ' || s[0] >= utf8.RuneSelf }

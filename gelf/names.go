@@ -15,9 +15,10 @@ import (
 // names are judged here as they come out there.
 
 const (
-	maxName    = 256 // bytes of a name; longer ones are cut
-	emptyName  = "unnamed"
-	namePrefix = `,"_`
+	maxName   = 256 // bytes of a name; longer ones are cut
+	emptyName = "unnamed"
+	nameStart = `,"_` // stands before a name
+	nameEnd   = `":`  // and behind it
 )
 
 // The marks of nameClass.
@@ -216,4 +217,54 @@ func undot(w uint64) uint64 {
 	x := w ^ '.'*ones
 	dots := ^(x + 0x7f*ones) & (0x80 * ones) // a byte of x is 0 exactly where adding 0x7f sets no high bit
 	return w ^ dots>>7*('.'^'_')
+}
+
+// knownNames remembers names that needed no mending, so that the same log call does not cost the same check again. It holds
+// copies: a reference could keep a large text of the program alive.
+type knownNames [64]knownName
+
+type knownName struct {
+	hash        uint64
+	prefix, key uint8    // lengths
+	text        [54]byte // both, between nameStart and nameEnd; the whole is a cache line
+}
+
+// at returns the only place where a name can be.
+func (n *knownNames) at(prefix []byte, key string) *knownName {
+	h := uint(len(key) + 5*len(prefix))
+	if len(key) > 0 {
+		h += 3*uint(key[0]) + 7*uint(key[len(key)-1])
+	}
+	return &n[h%uint(len(n))]
+}
+
+// is returns whether the name is prefix and key.
+func (n *knownName) is(prefix []byte, key string) bool {
+	if n.hash == 0 || int(n.key) != len(key) || int(n.prefix) != len(prefix) {
+		return false
+	}
+	text := n.text[len(nameStart):]
+	return string(text[len(prefix):len(prefix)+len(key)]) == key &&
+		(len(prefix) == 0 || string(text[:len(prefix)]) == string(prefix))
+}
+
+// set makes the name that of prefix and key, if it is short enough.
+func (n *knownName) set(prefix []byte, key string, hash uint64) {
+	if len(nameStart)+len(prefix)+len(key)+len(nameEnd) > len(n.text) {
+		return
+	}
+	n.hash, n.prefix, n.key = hash, uint8(len(prefix)), uint8(len(key))
+	text := append(n.text[:0], nameStart...)
+	text = append(append(text, prefix...), key...)
+	_ = append(text, nameEnd...)
+}
+
+// append appends the name, with what stands around it. To copy the same number of bytes each time costs a few moves and no call.
+func (n *knownName) append(dst []byte) []byte {
+	i, size := len(dst), len(nameStart)+int(n.prefix)+int(n.key)+len(nameEnd)
+	if i+len(n.text) > cap(dst) {
+		return append(dst, n.text[:size]...)
+	}
+	*(*[len(n.text)]byte)(dst[i : i+len(n.text)]) = n.text
+	return dst[:i+size]
 }

@@ -16,6 +16,8 @@ const (
 	maxDepth = 64
 	// maxAttrs bounds the attributes of one walk: such a group that holds itself twice would visit 2^maxDepth of them.
 	maxAttrs = 1 << 16
+	// maxLogValues bounds LogValues that return a LogValuer; it is slog's own limit.
+	maxLogValues = 100
 )
 
 // Visitor is a protocol's encoder: it takes the attributes in the order in which they were logged.
@@ -98,7 +100,7 @@ func (w *Walker) attr(a slog.Attr) bool {
 
 // resolved is attr for everything that is not a scalar as it stands. It is apart to keep the frame of attr small.
 func (w *Walker) resolved(a slog.Attr) bool {
-	a.Value = a.Value.Resolve() // guards LogValue: a panic becomes an error value that says so
+	a.Value = resolve(a.Value)
 	if w.Replace != nil && a.Value.Kind() != slog.KindGroup {
 		a = w.Replaced(w.groups, a)
 	}
@@ -154,6 +156,24 @@ func (w *Walker) Replaced(groups []string, a slog.Attr) (out slog.Attr) {
 		groups = nil
 	}
 	out = w.Replace(groups[:len(groups):len(groups)], a)
-	out.Value = out.Value.Resolve()
+	out.Value = resolve(out.Value)
 	return out
+}
+
+// resolve is slog.Value.Resolve with a text of ours for a panic: that of slog holds the stack, with the paths of source files.
+func resolve(v slog.Value) (out slog.Value) {
+	if v.Kind() != slog.KindLogValuer {
+		return v
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			out = slog.StringValue(PanicText(p))
+		}
+	}()
+	for range maxLogValues {
+		if v = v.LogValuer().LogValue(); v.Kind() != slog.KindLogValuer {
+			return v
+		}
+	}
+	return slog.StringValue("!LOOP: LogValue returns a LogValuer, again and again")
 }

@@ -1,0 +1,79 @@
+package gelf_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/gelf"
+)
+
+func ExampleNewHandler() {
+	h, err := gelf.NewHandler("udp://graylog.example.org:12201", nil)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer h.Close() // sends what is left
+
+	log := slog.New(h)
+	log.Info("order paid", "order", 8731, "amount", 12.5)
+}
+
+// A wrong target or option is an error at once, and names what is wrong. A name that cannot be looked up is none: records wait
+// for it.
+func ExampleNewHandler_errors() {
+	_, err := gelf.NewHandler("udp://graylog.example.org", nil)
+	fmt.Println(err)
+	_, err = gelf.NewHandler("udp://graylog.example.org:12201", &gelf.Options{ChunkSize: 100_000})
+	fmt.Println(err)
+	// Output:
+	// gelf: target: no port; it is always required
+	// gelf: ChunkSize: 100000 is outside 64…65507
+}
+
+// In a process that may be frozen after any call, Sync sends inside the log call, and Ready looks the name up in the init phase.
+func ExampleHandler_Ready() {
+	h, err := gelf.NewHandler("udp://graylog.example.org:12201", &gelf.Options{
+		Delivery: delivery.Options{Sync: true},
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer h.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if err := h.Ready(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "no log server yet:", err)
+	}
+}
+
+// Attributes from the context of the log call stand beside those of the call.
+func ExampleOptions() {
+	type requestID struct{}
+	h, err := gelf.NewHandler("udp://graylog.example.org:12201", &gelf.Options{
+		Host:     "shop-1",
+		Level:    slog.LevelDebug,
+		Sequence: true,
+		FromContext: func(ctx context.Context) []slog.Attr {
+			if id, ok := ctx.Value(requestID{}).(string); ok {
+				return []slog.Attr{slog.String("request_id", id)}
+			}
+			return nil
+		},
+		Delivery: delivery.Options{
+			Overflow: delivery.DropOldest,
+			OnDrop:   func(d delivery.Drop) { fmt.Fprintln(os.Stderr, d) },
+		},
+	})
+	fmt.Println(h, err)
+	if err == nil {
+		h.Close()
+	}
+	// Output:
+	// gelf.Handler{Target: "udp://graylog.example.org:12201", Host: shop-1} <nil>
+}

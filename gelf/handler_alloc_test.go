@@ -1,0 +1,22 @@
+//go:build !race
+
+package gelf
+
+import (
+	"context"
+	"testing"
+
+	"github.com/wholelog/wholelog/delivery"
+)
+
+// Not with the race detector: it makes a sync.Pool forget at random.
+func TestHandleDoesNotAllocate(t *testing.T) {
+	h, s := sinkHandler(t, Options{Delivery: delivery.Options{Overflow: delivery.DropNewest}})
+	s.discard = true
+	r := realistic()
+	ctx := context.Background()
+	h.Handle(ctx, r) // starts the engine
+	if n := testing.AllocsPerRun(1000, func() { h.Handle(ctx, r) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,167 @@
+package gelf
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/resolve"
+)
+
+func TestDefaults(t *testing.T) {
+	c, err := newConfig(target{"udp", "h", "1"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := udpConfig{chunkSize: 1232, compression: CompressAuto, flows: 16, flowAge: time.Minute, packetRate: 10_000, oversize: OversizeTruncate}
+	if c.udp != want {
+		t.Errorf("%+v, want %+v", c.udp, want)
+	}
+	if name, err := os.Hostname(); err == nil && c.host != name {
+		t.Errorf("host %q, want %q", c.host, name)
+	}
+}
+
+func TestOptionsAtTheirLimits(t *testing.T) {
+	for _, o := range []Options{
+		{ChunkSize: 64},
+		{ChunkSize: 65507},
+		{PacketRate: 64},
+		{PacketRate: -1},
+		{Flows: 1},
+		{FlowAge: 1},
+		{Compression: CompressZlib},
+		{Oversize: OversizeDrop},
+		{Host: strings.Repeat("h", 255)},
+		{Host: "münchen 1"},
+		{Header: http.Header{}},
+	} {
+		h, err := NewHandler("udp://h:1", &o)
+		if err != nil {
+			t.Errorf("%v: %v", o, err)
+			continue
+		}
+		h.Close()
+	}
+}
+
+func TestWrongOptions(t *testing.T) {
+	for want, o := range map[string]Options{
+		"gelf: ChunkSize: -1 is outside 64…65507":    {ChunkSize: -1},
+		"gelf: ChunkSize: 63 is outside 64…65507":    {ChunkSize: 63},
+		"gelf: ChunkSize: 65508 is outside 64…65507": {ChunkSize: 65508},
+		"gelf: Compression: 4 is not known":          {Compression: 4},
+		"gelf: Flows: -1 is negative":                {Flows: -1},
+		"gelf: FlowAge: -1s is negative":             {FlowAge: -time.Second},
+		"gelf: PacketRate: 1 is below 64":            {PacketRate: 1},
+		"gelf: PacketRate: 63 is below 64":           {PacketRate: 63},
+		"gelf: Oversize: 2 is not known":             {Oversize: 2},
+		"gelf: Fallback: not available":              {Fallback: "tcp://u:s3cret@h:1"},
+		"gelf: Bulk: does not apply to udp":          {Bulk: true},
+		"gelf: Header: does not apply to udp":        {Header: http.Header{"Authorization": {"s3cret"}}},
+		"gelf: ConnsPerAddr: does not apply to udp":  {ConnsPerAddr: 1},
+		"gelf: ConnAge: does not apply to udp":       {ConnAge: -1},
+		"gelf: TLSConfig: does not apply to udp":     {TLSConfig: &tls.Config{}},
+		"gelf: Host: is blank":                       {Host: " \t"},
+		"gelf: Host: is longer than 255 bytes":       {Host: strings.Repeat("h", 256)},
+		"gelf: Host: is not valid UTF-8":             {Host: "h\xff"},
+		"gelf: Host: holds a control character":      {Host: "h\nx"},
+		"gelf: Delivery.QueueBytes: 1 is less":       {Delivery: delivery.Options{QueueBytes: 1}},
+		"gelf: Resolve":                              {Resolve: resolve.Options{Refresh: -1}},
+	} {
+		h, err := NewHandler("udp://h:1", &o)
+		if h != nil || err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(fmt.Sprint(err), "s3cret") {
+			t.Errorf("%v, %v; want %q", h, err, want)
+		}
+	}
+}
+
+func TestR82_PrintingMasksSecrets(t *testing.T) {
+	o := Options{
+		Host: "h", ChunkSize: 1420, Compression: CompressGzip, Fallback: "https://user:s3cret@h:1/gelf",
+		Header: http.Header{"Authorization": {"s3cret"}}, Level: slog.LevelWarn,
+	}
+	h := testHandler(t, Options{})
+	for name, value := range map[string]any{"Options": o, "*Options": &o, "Handler": h} {
+		asJSON, err := json.Marshal(value)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var log strings.Builder
+		slog.New(slog.NewTextHandler(&log, nil)).Info("m", "v", value)
+		for _, text := range []string{fmt.Sprintf("%v", value), fmt.Sprintf("%+v", value), fmt.Sprintf("%#v", value), fmt.Sprint(value), string(asJSON), log.String()} {
+			if strings.Contains(text, "s3cret") || strings.Contains(text, "0xc0") {
+				t.Errorf("%s: %s", name, text)
+			}
+			if want := map[bool]string{true: "127.0.0.1:12201", false: "1420"}[name == "Handler"]; !strings.Contains(text, want) {
+				t.Errorf("%s: no %s in %s", name, want, text)
+			}
+		}
+	}
+	var none *Handler
+	if got := none.String(); got != "gelf.Handler{}" {
+		t.Errorf("nil handler: %s", got)
+	}
+}
+
+func TestEnumsPrint(t *testing.T) {
+	for want, v := range map[string]fmt.Stringer{
+		"auto": CompressAuto, "none": CompressNone, "gzip": CompressGzip, "zlib": CompressZlib, "Compression(9)": Compression(9),
+		"truncate": OversizeTruncate, "drop": OversizeDrop, "Oversize(9)": Oversize(9),
+	} {
+		if v.String() != want {
+			t.Errorf("%s, want %s", v, want)
+		}
+	}
+}
+
+func TestOptionsAreCopied(t *testing.T) {
+	o := Options{Host: "first"}
+	h, err := NewHandler("udp://127.0.0.1:1", &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	o.Host, o.ReplaceAttr = "second", func([]string, slog.Attr) slog.Attr { return slog.Attr{} }
+	if got, _ := encode(h, info("m")); got != `{"version":"1.1","host":"first","level":6,"short_message":"m"}` {
+		t.Error(got)
+	}
+}
+
+type levelPanics struct{}
+
+func (levelPanics) Level() slog.Level { panic(errors.New("no level")) }
+
+func TestR66_LevelIsANumberAndMayChange(t *testing.T) {
+	var v slog.LevelVar
+	h := testHandler(t, Options{Level: &v})
+	derived := h.WithGroup("g").WithAttrs([]slog.Attr{slog.Int("a", 1)})
+	for _, x := range []struct{ min, level slog.Level }{
+		{slog.LevelInfo, slog.LevelInfo + 1},
+		{slog.LevelInfo, slog.LevelInfo},
+		{slog.LevelInfo, slog.LevelInfo - 1},
+		{slog.LevelError, slog.LevelWarn},
+		{-100, slog.LevelDebug},
+	} {
+		v.Set(x.min)
+		for _, h := range []slog.Handler{h, derived} {
+			if got := h.Enabled(nil, x.level); got != (x.level >= x.min) { //nolint:staticcheck // R65: handlers accept a nil context
+				t.Errorf("minimum %v: %v is enabled: %v", x.min, x.level, got)
+			}
+		}
+	}
+	for _, l := range []slog.Leveler{nil, levelPanics{}, (*slog.LevelVar)(nil)} {
+		h := testHandler(t, Options{Level: l})
+		if !h.Enabled(nil, slog.LevelInfo) || h.Enabled(nil, slog.LevelDebug) { //nolint:staticcheck // as above
+			t.Errorf("%T is not Info", l)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package gelf
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseTarget(t *testing.T) {
+	for in, want := range map[string]target{
+		"udp://graylog.example.org:12201": {"udp", "graylog.example.org", "12201"},
+		"UDP://h:1":                       {"udp", "h", "1"},
+		"udp://192.0.2.1:65535":           {"udp", "192.0.2.1", "65535"},
+		"udp://[::1]:12201":               {"udp", "::1", "12201"},
+		"udp://[fe80::1%eth0]:12201":      {"udp", "fe80::1%eth0", "12201"},
+		"udp://under_score-dash:9":        {"udp", "under_score-dash", "9"},
+	} {
+		got, err := parseTarget(in)
+		if got != want || err != nil {
+			t.Errorf("%s: %v, %v", in, got, err)
+		}
+	}
+	v6, _ := parseTarget("udp://[::1]:12201")
+	if s := v6.String(); s != "udp://[::1]:12201" {
+		t.Errorf("R44 brackets: %s", s)
+	}
+}
+
+// Each error names the part of the URL, and R81: none quotes any.
+func TestR44_WrongTargets(t *testing.T) {
+	const secret = "s3cret"
+	for in, want := range map[string]string{
+		"":                                 "target: no scheme",
+		"graylog:12201":                    "target: no scheme",
+		"udp:graylog:12201":                "target: no scheme",
+		"gopher://h:1":                     "target: scheme is unknown",
+		secret + "://h:1":                  "target: scheme is unknown",
+		"://h:1":                           "target: scheme is unknown",
+		"tcp://h:1":                        "target: scheme tcp is not available",
+		"tls://h:1":                        "target: scheme tls is not available",
+		"http://u:" + secret + "@h:1/gelf": "target: scheme http is not available",
+		"https://h:1/gelf":                 "target: scheme https is not available",
+		"udp://":                           "target: no host",
+		"udp://:12201":                     "target: no host",
+		"udp://h":                          "target: no port",
+		"udp://h:":                         "target: no port",
+		"udp://[::1]":                      "target: no port",
+		"udp://h:gelf":                     "target: port is not a number",
+		"udp://h:+1":                       "target: port is not a number",
+		"udp://h:-1":                       "target: port is not a number",
+		"udp://h:0":                        "target: port is outside 1…65535",
+		"udp://h:65536":                    "target: port is outside 1…65535",
+		"udp://h:99999999999999999999":     "target: port is outside 1…65535",
+		"udp://::1:12201":                  "target: host is not valid; an IPv6 address stands in brackets",
+		"udp://[h]:12201":                  "target: host is not an IPv6 address",
+		"udp://[192.0.2.1]:12201":          "target: host is not an IPv6 address",
+		"udp://a b:12201":                  "target: host holds a character",
+		"udp://a,b:12201":                  "target: host holds a character",
+		"udp://h\x00:12201":                "target: host holds a character",
+		"udp://h:1/" + secret:              "target: udp has no path",
+		"udp://h:1/":                       "target: udp has no path",
+		"udp://h:1?token=" + secret:        "target: udp has no query",
+		"udp://h:1#" + secret:              "target: udp has no fragment",
+		"udp://u:" + secret + "@h:1":       "target: udp has no user-info",
+		"udp://u:" + secret + "/x@h:1":     "target: udp has no path",
+		"udp://h:" + secret:                "target: port is not a number",
+	} {
+		got, err := NewHandler(in, nil)
+		if got != nil || err == nil || !strings.HasPrefix(err.Error(), "gelf: "+want) {
+			t.Errorf("%q: %v, %v; want an error with %q", in, got, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("%q: the error quotes it: %v", in, err)
+		}
+	}
+}
+
+func FuzzParseTarget(f *testing.F) {
+	f.Add("udp://h:1")
+	f.Add("udp://[::1]:12201")
+	f.Add("udp://u:p@h:1/x?y#z")
+	f.Fuzz(func(t *testing.T, in string) {
+		got, err := parseTarget(in)
+		if err != nil {
+			return
+		}
+		if again, err := parseTarget(got.String()); err != nil || again != got {
+			t.Fatalf("%q: %v prints as %s, which reads %v, %v", in, got, got, again, err)
+		}
+	})
+}
