@@ -3,9 +3,7 @@ package gelf
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/wholelog/wholelog/internal/attrs"
@@ -51,12 +49,6 @@ type tally struct {
 	repaired int  // values and names that the server would have rejected, dropped or changed
 	cut      int  // bytes left out
 	over     bool // the message met the limit for its size
-}
-
-func (t *tally) add(o tally) {
-	t.repaired += o.repaired
-	t.cut += o.cut
-	t.over = t.over || o.over
 }
 
 func newEncoder(c *config) *encoder {
@@ -164,138 +156,6 @@ func (e *encoder) source(src *slog.Source) {
 	e.Attr("source_function", slog.KindString, slog.StringValue(src.Function))
 }
 
-// replaced appends the time, level and source as ReplaceAttr wants them, and returns the message. It calls ReplaceAttr in
-// slog's order.
-func (e *encoder) replaced(r *slog.Record) (message string) {
-	if !r.Time.IsZero() {
-		e.replacedTime(r.Time)
-	}
-	e.replacedLevel(r.Level)
-	if e.config.addSource && r.PC != 0 {
-		a := e.walker.Replaced(nil, slog.Any(slog.SourceKey, r.Source()))
-		if src, ok := a.Value.Any().(*slog.Source); ok {
-			e.source(src)
-		} else if !removed(a) {
-			e.Attr(slog.SourceKey, slog.KindString, e.walker.Text(a.Value))
-		}
-	}
-	a := e.walker.Replaced(nil, slog.String(slog.MessageKey, r.Message))
-	if removed(a) {
-		return ""
-	}
-	return e.walker.Text(a.Value).String()
-}
-
-func (e *encoder) replacedTime(t time.Time) {
-	a := e.walker.Replaced(nil, slog.Time(slog.TimeKey, t.Round(0)))
-	switch a.Value.Kind() {
-	case slog.KindTime:
-		e.timestamp(a.Value.Time())
-	case slog.KindInt64: // seconds since 1970, as in the example of slog.HandlerOptions
-		if s := a.Value.Int64(); s > 0 && s <= maxTime/1000 {
-			e.millis(s * 1000)
-			return
-		}
-		e.repaired++
-	default:
-		if !removed(a) {
-			e.timestamp(t) // nothing that the server could read as a time
-			e.repaired++
-		}
-	}
-}
-
-func (e *encoder) replacedLevel(l slog.Level) {
-	a := e.walker.Replaced(nil, slog.Any(slog.LevelKey, l))
-	if removed(a) {
-		return
-	}
-	switch v := a.Value.Any().(type) {
-	case slog.Level:
-		e.level(severity.Of(v))
-		return
-	case int64: // a severity, since that is what the field holds
-		if v >= int64(severity.Emergency) && v <= int64(severity.Debug) {
-			e.level(severity.Severity(v))
-			return
-		}
-	case string:
-		var named slog.Level
-		if named.UnmarshalText([]byte(v)) == nil {
-			e.level(severity.Of(named))
-			return
-		}
-	}
-	e.level(severity.Of(l)) // nothing that the server could read as a level
-	e.repaired++
-}
-
-// removed returns whether ReplaceAttr took an attribute away.
-func removed(a slog.Attr) bool {
-	return a.Value.Kind() == slog.KindAny && a.Value.Any() == nil
-}
-
-// message appends short_message, which is the first line of s that is not blank, and full_message when s has more.
-func (e *encoder) message(s string) {
-	s = trim(s)
-	short := firstLine(s)
-	full := ""
-	switch {
-	case short == "":
-		short = placeholder
-		e.repaired++
-	case len(short) < len(s):
-		full = s
-	}
-	whole := e.limit
-	if room := whole - len(e.buf); full != "" && len(short)+len(full) > room {
-		e.limit = len(e.buf) + room/4 // the first line must not take the room of the rest
-	}
-	bad := e.messageText(shortKey, short)
-	e.limit = whole
-	if full != "" {
-		bad = e.messageText(fullKey, full) || bad
-	}
-	if bad {
-		e.repaired++
-	}
-}
-
-// messageText appends as much of s as there is room for, and returns whether it had invalid UTF-8.
-func (e *encoder) messageText(key, s string) (bad bool) {
-	b := append(append(append(e.buf, ','), key...), ':', '"')
-	b, taken, bad := attrs.AppendText(b, s, e.limit)
-	if taken > 0 {
-		e.buf = append(b, '"')
-	}
-	if taken < len(s) {
-		e.cut += len(s) - taken
-		e.over = true
-	}
-	return bad
-}
-
-// trim removes what the server trims, which is everything up to the space at both ends.
-func trim(s string) string {
-	for s != "" && s[0] <= ' ' {
-		s = s[1:]
-	}
-	for s != "" && s[len(s)-1] <= ' ' {
-		s = s[:len(s)-1]
-	}
-	return s
-}
-
-// firstLine returns the first line of s that Graylog does not take for blank, trimmed.
-func firstLine(s string) string {
-	for line := range strings.SplitSeq(s, "\n") {
-		if line = trim(line); !blank(line) {
-			return line
-		}
-	}
-	return ""
-}
-
 // contextAttrs calls FromContext. A panic in it shows as an attribute.
 func contextAttrs(ctx context.Context, from func(context.Context) []slog.Attr) (as []slog.Attr) {
 	defer func() {
@@ -307,38 +167,4 @@ func contextAttrs(ctx context.Context, from func(context.Context) []slog.Attr) (
 		ctx = context.Background()
 	}
 	return from(ctx)
-}
-
-// scope is what WithAttrs and WithGroup add to every record of a handler. It does not change.
-type scope struct {
-	bound    []byte   // the attributes, encoded
-	names    nameSet  // the names that are taken
-	groups   []string // the open groups
-	prefix   []byte   // and their part of names
-	mendedAt int
-	tally    // of bound
-}
-
-// withAttrs returns s with as bound, encoded by e.
-func (s *scope) withAttrs(e *encoder, as []slog.Attr, limit int) scope {
-	e.begin(s, nil, limit)
-	e.enter(s)
-	e.walker.Attrs(as)
-	e.leave()
-	t := *s
-	t.bound = slices.Clone(e.buf)
-	t.names = e.names.clone()
-	t.tally = e.tally
-	return t
-}
-
-// withGroup returns s with a group opened.
-func (s *scope) withGroup(name string) scope {
-	t := *s
-	t.groups = append(slices.Clip(s.groups), name)
-	var mended bool
-	if t.prefix, mended = appendGroup(slices.Clip(s.prefix), name); mended && s.mendedAt == 0 {
-		t.mendedAt = len(s.prefix) + 1
-	}
-	return t
 }

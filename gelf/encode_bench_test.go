@@ -39,7 +39,7 @@ func BenchmarkEncode(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				e := h.core.encoder()
-				e.record(ctx, &h.scope, h.core.head, 0, r, 1<<20)
+				e.record(ctx, h.scope, h.core.head, 0, r, 1<<20)
 				h.core.release(e)
 			}
 		}
@@ -85,7 +85,7 @@ func TestEncodeDoesNotAllocate(t *testing.T) {
 	r := realistic()
 	e := h.core.encoder()
 	if n := testing.AllocsPerRun(1000, func() {
-		e.record(context.Background(), &scope, h.core.head, 1, &r, 1<<20)
+		e.record(context.Background(), scope, h.core.head, 1, &r, 1<<20)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

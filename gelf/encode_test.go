@@ -208,7 +208,7 @@ func TestFromContext(t *testing.T) {
 			t.Errorf("%q: %s, want %s", in, got, want)
 		}
 	}
-	message, _ := encodeContext(nil, h, info("m"), 1<<20) //nolint:staticcheck // R65: handlers accept a nil context
+	message, _ := encodeContext(noContext, h, info("m"), 1<<20)
 	if got := fields(t, message); got != "" {
 		t.Errorf("R65 nil context: %s", got)
 	}
@@ -369,7 +369,7 @@ func TestSizeLimit(t *testing.T) {
 			t.Errorf("%s: only %d bytes of %d are used", x.name, len(message), limit)
 		}
 		e := h.core.encoder()
-		e.record(context.Background(), &h.scope, h.core.head, 0, &x.in, limit)
+		e.record(context.Background(), h.scope, h.core.head, 0, &x.in, limit)
 		if cap(e.buf) > 4*limit {
 			t.Errorf("%s: the buffer grew to %d", x.name, cap(e.buf))
 		}

@@ -32,7 +32,7 @@ func ExampleNewHandler_errors() {
 	fmt.Println(err)
 	// Output:
 	// gelf: target: no port; it is always required
-	// gelf: ChunkSize: 100000 is outside 64…65507
+	// gelf: option ChunkSize: 100000 is outside 64…65507
 }
 
 // In a process that may be frozen after any call, Sync sends inside the log call, and Ready looks the name up in the init phase.

@@ -25,7 +25,7 @@ import (
 // connections, one Close.
 type Handler struct {
 	core  *core
-	scope scope
+	scope *scope
 }
 
 var _ slog.Handler = (*Handler)(nil)
@@ -67,12 +67,8 @@ func newHandler(c config, t ship.Transport, r resolve.Options, d delivery.Option
 	if r.Resolver == nil {
 		r.Resolver = resolve.DNS(c.target.hostPort(), nil)
 	}
-	h := &Handler{core: &core{config: c, head: appendHead(nil, &c)}}
+	h := &Handler{core: &core{config: c, head: appendHead(nil, &c)}, scope: newScope(c.sequence)}
 	h.core.encoders.New = func() any { return newEncoder(&h.core.config) }
-	h.scope.names = newNameSet()
-	if c.sequence {
-		h.scope.names = newNameSet("seq", "run")
-	}
 	h.core.engine = ship.New(ship.Config{
 		Name:    "gelf",
 		Main:    ship.Route{Transport: t, Pool: pool.New(pool.Config{Options: r, Backoff: d.Backoff})},
@@ -96,7 +92,7 @@ func appendHead(dst []byte, c *config) []byte {
 // own encodes a record of the library itself. It takes no number: that would look like a gap in the program's own.
 func (h *Handler) own(dst []byte, r slog.Record) []byte {
 	e := h.core.encoder()
-	e.record(context.Background(), &h.scope, h.core.head, 0, &r, h.core.engine.MaxRecord())
+	e.record(context.Background(), h.scope, h.core.head, 0, &r, h.core.engine.MaxRecord())
 	dst = append(dst, e.buf...)
 	h.core.release(e)
 	return dst
@@ -137,7 +133,7 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) (err error) {
 		seq = c.seq.Add(1)
 	}
 	e := c.encoder()
-	e.record(ctx, &h.scope, c.head, seq, &r, c.engine.MaxRecord())
+	e.record(ctx, h.scope, c.head, seq, &r, c.engine.MaxRecord())
 	if e.over && c.config.udp.oversize == OversizeDrop {
 		err = c.engine.Refuse(r.Level, len(e.buf)+e.cut, delivery.ReasonTooLarge, delivery.ErrTooLarge)
 	} else if err = c.engine.Put(r.Level, e.buf); !errors.Is(err, delivery.ErrClosed) { // after Close nothing counts

@@ -156,7 +156,7 @@ func TestGiantsAreNotKept(t *testing.T) {
 	h, _ := sinkHandler(t, Options{})
 	e := h.core.encoder()
 	r := info(strings.Repeat("m", 1<<20))
-	e.record(context.Background(), &h.scope, h.core.head, 0, &r, 4<<20)
+	e.record(context.Background(), h.scope, h.core.head, 0, &r, 4<<20)
 	h.core.release(e)
 	if again := h.core.encoder(); cap(again.buf) > maxPooled {
 		t.Errorf("a buffer of %d bytes is kept", cap(again.buf))

@@ -203,17 +203,17 @@ func newConfig(t target, o Options) (config, error) {
 	}
 	switch {
 	case c.udp.chunkSize < minChunkSize || c.udp.chunkSize > maxChunkSize:
-		return config{}, fmt.Errorf("ChunkSize: %d is outside %d…%d", o.ChunkSize, minChunkSize, maxChunkSize)
+		return config{}, fmt.Errorf("option ChunkSize: %d is outside %d…%d", o.ChunkSize, minChunkSize, maxChunkSize)
 	case o.Compression > CompressZlib:
-		return config{}, fmt.Errorf("Compression: %d is not known", uint8(o.Compression))
+		return config{}, fmt.Errorf("option Compression: %d is not known", uint8(o.Compression))
 	case o.Flows < 0:
-		return config{}, fmt.Errorf("Flows: %d is negative", o.Flows)
+		return config{}, fmt.Errorf("option Flows: %d is negative", o.Flows)
 	case o.FlowAge < 0:
-		return config{}, fmt.Errorf("FlowAge: %v is negative", o.FlowAge)
+		return config{}, fmt.Errorf("option FlowAge: %v is negative", o.FlowAge)
 	case c.udp.packetRate >= 0 && c.udp.packetRate < minPacketRate:
-		return config{}, fmt.Errorf("PacketRate: %d is below %d, the least a long message needs", o.PacketRate, minPacketRate)
+		return config{}, fmt.Errorf("option PacketRate: %d is below %d, the least a long message needs", o.PacketRate, minPacketRate)
 	case o.Oversize > OversizeDrop:
-		return config{}, fmt.Errorf("Oversize: %d is not known", uint8(o.Oversize))
+		return config{}, fmt.Errorf("option Oversize: %d is not known", uint8(o.Oversize))
 	}
 	if err := o.unusable(t.scheme); err != nil {
 		return config{}, err
@@ -223,10 +223,10 @@ func newConfig(t target, o Options) (config, error) {
 		return config{}, err
 	}
 	if err := o.Resolve.Validate(); err != nil {
-		return config{}, fmt.Errorf("Resolve: %w", err)
+		return config{}, fmt.Errorf("option Resolve: %w", err)
 	}
 	if err := o.Delivery.Validate(); err != nil {
-		return config{}, fmt.Errorf("Delivery.%w", err)
+		return config{}, fmt.Errorf("option Delivery.%w", err)
 	}
 	return c, nil
 }
@@ -234,7 +234,7 @@ func newConfig(t target, o Options) (config, error) {
 // unusable returns an error for an option that has a value but no meaning for the scheme.
 func (o Options) unusable(scheme string) error {
 	if o.Fallback != "" {
-		return errors.New("Fallback: not available in this version; leave it empty")
+		return errors.New("option Fallback: not available in this version; leave it empty")
 	}
 	for _, x := range []struct {
 		name string
@@ -247,7 +247,7 @@ func (o Options) unusable(scheme string) error {
 		{"TLSConfig", o.TLSConfig != nil},
 	} {
 		if x.set {
-			return fmt.Errorf("%s: does not apply to %s", x.name, scheme)
+			return fmt.Errorf("option %s: does not apply to %s", x.name, scheme)
 		}
 	}
 	return nil
@@ -272,13 +272,13 @@ func hostName(h string) (string, error) {
 func checkHost(h string) error {
 	switch {
 	case blank(h):
-		return errors.New("Host: is blank")
+		return errors.New("option Host: is blank")
 	case len(h) > maxHost:
-		return fmt.Errorf("Host: is longer than %d bytes", maxHost)
+		return fmt.Errorf("option Host: is longer than %d bytes", maxHost)
 	case !utf8.ValidString(h):
-		return errors.New("Host: is not valid UTF-8")
+		return errors.New("option Host: is not valid UTF-8")
 	case strings.ContainsFunc(h, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return errors.New("Host: holds a control character")
+		return errors.New("option Host: holds a control character")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package gelf
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -55,27 +56,27 @@ func TestOptionsAtTheirLimits(t *testing.T) {
 
 func TestWrongOptions(t *testing.T) {
 	for want, o := range map[string]Options{
-		"gelf: ChunkSize: -1 is outside 64…65507":    {ChunkSize: -1},
-		"gelf: ChunkSize: 63 is outside 64…65507":    {ChunkSize: 63},
-		"gelf: ChunkSize: 65508 is outside 64…65507": {ChunkSize: 65508},
-		"gelf: Compression: 4 is not known":          {Compression: 4},
-		"gelf: Flows: -1 is negative":                {Flows: -1},
-		"gelf: FlowAge: -1s is negative":             {FlowAge: -time.Second},
-		"gelf: PacketRate: 1 is below 64":            {PacketRate: 1},
-		"gelf: PacketRate: 63 is below 64":           {PacketRate: 63},
-		"gelf: Oversize: 2 is not known":             {Oversize: 2},
-		"gelf: Fallback: not available":              {Fallback: "tcp://u:s3cret@h:1"},
-		"gelf: Bulk: does not apply to udp":          {Bulk: true},
-		"gelf: Header: does not apply to udp":        {Header: http.Header{"Authorization": {"s3cret"}}},
-		"gelf: ConnsPerAddr: does not apply to udp":  {ConnsPerAddr: 1},
-		"gelf: ConnAge: does not apply to udp":       {ConnAge: -1},
-		"gelf: TLSConfig: does not apply to udp":     {TLSConfig: &tls.Config{}},
-		"gelf: Host: is blank":                       {Host: " \t"},
-		"gelf: Host: is longer than 255 bytes":       {Host: strings.Repeat("h", 256)},
-		"gelf: Host: is not valid UTF-8":             {Host: "h\xff"},
-		"gelf: Host: holds a control character":      {Host: "h\nx"},
-		"gelf: Delivery.QueueBytes: 1 is less":       {Delivery: delivery.Options{QueueBytes: 1}},
-		"gelf: Resolve":                              {Resolve: resolve.Options{Refresh: -1}},
+		"gelf: option ChunkSize: -1 is outside 64…65507":    {ChunkSize: -1},
+		"gelf: option ChunkSize: 63 is outside 64…65507":    {ChunkSize: 63},
+		"gelf: option ChunkSize: 65508 is outside 64…65507": {ChunkSize: 65508},
+		"gelf: option Compression: 4 is not known":          {Compression: 4},
+		"gelf: option Flows: -1 is negative":                {Flows: -1},
+		"gelf: option FlowAge: -1s is negative":             {FlowAge: -time.Second},
+		"gelf: option PacketRate: 1 is below 64":            {PacketRate: 1},
+		"gelf: option PacketRate: 63 is below 64":           {PacketRate: 63},
+		"gelf: option Oversize: 2 is not known":             {Oversize: 2},
+		"gelf: option Fallback: not available":              {Fallback: "tcp://u:s3cret@h:1"},
+		"gelf: option Bulk: does not apply to udp":          {Bulk: true},
+		"gelf: option Header: does not apply to udp":        {Header: http.Header{"Authorization": {"s3cret"}}},
+		"gelf: option ConnsPerAddr: does not apply to udp":  {ConnsPerAddr: 1},
+		"gelf: option ConnAge: does not apply to udp":       {ConnAge: -1},
+		"gelf: option TLSConfig: does not apply to udp":     {TLSConfig: &tls.Config{}},
+		"gelf: option Host: is blank":                       {Host: " \t"},
+		"gelf: option Host: is longer than 255 bytes":       {Host: strings.Repeat("h", 256)},
+		"gelf: option Host: is not valid UTF-8":             {Host: "h\xff"},
+		"gelf: option Host: holds a control character":      {Host: "h\nx"},
+		"gelf: option Delivery.QueueBytes: 1 is less":       {Delivery: delivery.Options{QueueBytes: 1}},
+		"gelf: option Resolve":                              {Resolve: resolve.Options{Refresh: -1}},
 	} {
 		h, err := NewHandler("udp://h:1", &o)
 		if h != nil || err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(fmt.Sprint(err), "s3cret") {
@@ -136,6 +137,9 @@ func TestOptionsAreCopied(t *testing.T) {
 	}
 }
 
+// R65: handlers accept a nil context.
+var noContext context.Context
+
 type levelPanics struct{}
 
 func (levelPanics) Level() slog.Level { panic(errors.New("no level")) }
@@ -153,14 +157,14 @@ func TestR66_LevelIsANumberAndMayChange(t *testing.T) {
 	} {
 		v.Set(x.min)
 		for _, h := range []slog.Handler{h, derived} {
-			if got := h.Enabled(nil, x.level); got != (x.level >= x.min) { //nolint:staticcheck // R65: handlers accept a nil context
+			if got := h.Enabled(noContext, x.level); got != (x.level >= x.min) {
 				t.Errorf("minimum %v: %v is enabled: %v", x.min, x.level, got)
 			}
 		}
 	}
 	for _, l := range []slog.Leveler{nil, levelPanics{}, (*slog.LevelVar)(nil)} {
 		h := testHandler(t, Options{Level: l})
-		if !h.Enabled(nil, slog.LevelInfo) || h.Enabled(nil, slog.LevelDebug) { //nolint:staticcheck // as above
+		if !h.Enabled(noContext, slog.LevelInfo) || h.Enabled(noContext, slog.LevelDebug) {
 			t.Errorf("%T is not Info", l)
 		}
 	}

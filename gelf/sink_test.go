@@ -82,7 +82,7 @@ func encodeContext(ctx context.Context, h slog.Handler, r slog.Record, limit int
 	handler := h.(*Handler)
 	e := handler.core.encoder()
 	defer handler.core.release(e)
-	e.record(ctx, &handler.scope, handler.core.head, 0, &r, limit)
+	e.record(ctx, handler.scope, handler.core.head, 0, &r, limit)
 	return string(e.buf), e.tally
 }
 

@@ -29,20 +29,18 @@ func parseTarget(s string) (target, error) {
 	default:
 		return target{}, errors.New("target: scheme is unknown; want udp://host:port")
 	}
-	authority := rest
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
-		authority = rest[:i]
 		part := map[byte]string{'/': "path", '?': "query", '#': "fragment"}[rest[i]]
 		return target{}, fmt.Errorf("target: %s has no %s", t.scheme, part)
 	}
-	if strings.Contains(authority, "@") {
+	if strings.Contains(rest, "@") {
 		return target{}, fmt.Errorf("target: %s has no user-info", t.scheme)
 	}
 	var err error
-	if t.host, t.port, err = net.SplitHostPort(authority); err != nil {
-		return target{}, splitError(authority)
+	if t.host, t.port, err = net.SplitHostPort(rest); err != nil {
+		return target{}, splitError(rest)
 	}
-	if err := checkTargetHost(t.host, strings.HasPrefix(authority, "[")); err != nil {
+	if err := checkTargetHost(t.host, strings.HasPrefix(rest, "[")); err != nil {
 		return target{}, err
 	}
 	return t, checkPort(t.port)

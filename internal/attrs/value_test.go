@@ -47,10 +47,9 @@ func (n *noisyNil) Error() string              { return n.s }
 func (loud) String() string                    { panic(errors.New("too loud")) }
 
 type (
-	loudError  struct{}
-	loudJSON   struct{ A int }
-	loudText   struct{}
-	loudLogged struct{ L loud }
+	loudError struct{}
+	loudJSON  struct{ A int }
+	loudText  struct{}
 )
 
 func (loudError) Error() string               { panic("e") }
