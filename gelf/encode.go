@@ -124,15 +124,19 @@ func attributesLimit(limit int, message string) int {
 
 // timestamp appends t in seconds with exactly three decimals. It is left out where the server would not take it.
 func (e *encoder) timestamp(t time.Time) {
-	if t.IsZero() {
-		return // slog's rule: there is no time
+	switch s := t.Unix(); {
+	case t.IsZero(): // slog's rule: there is no time
+	case s < 0 || s > maxTime/1000: // UnixMilli would overflow for some of these
+		e.repaired++
+	default:
+		e.millis(t.UnixMilli())
 	}
-	e.millis(t.UnixMilli())
 }
 
+// millis appends ms, which is at most maxTime. The server puts the time of receipt for one that is not positive.
 func (e *encoder) millis(ms int64) {
-	if ms <= 0 || ms > maxTime {
-		e.repaired++ // the server puts the time of receipt
+	if ms <= 0 {
+		e.repaired++
 		return
 	}
 	if s := ms / 1000; s != e.second {

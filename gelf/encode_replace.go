@@ -35,11 +35,7 @@ func (e *encoder) replacedTime(t time.Time) {
 	case slog.KindTime:
 		e.timestamp(a.Value.Time())
 	case slog.KindInt64: // seconds since 1970, as in the example of slog.HandlerOptions
-		if s := a.Value.Int64(); s > 0 && s <= maxTime/1000 {
-			e.millis(s * 1000)
-			return
-		}
-		e.repaired++
+		e.timestamp(time.Unix(a.Value.Int64(), 0))
 	default:
 		if !removed(a) {
 			e.timestamp(t) // nothing that the server could read as a time

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,7 @@ func TestR01_Timestamp(t *testing.T) {
 		{time.Date(1, 1, 1, 0, 0, 0, 1, time.UTC), ``, 1},
 		{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), ``, 1},
 		{time.Unix(1<<62, 0), ``, 1},
+		{time.Unix(18446744073709551, 616000000), ``, 1}, // milliseconds wrap to 1970
 		{time.Time{}, ``, 0},
 	} {
 		if x.in.Unix() == 0 {
@@ -227,6 +229,7 @@ func TestReplaceBuiltins(t *testing.T) {
 		{"time removed", "time", slog.Attr{}, `{"version":"1.1","host":"h","level":4,"short_message":"m"}`, 0},
 		{"time changed", "time", slog.Time("time", at.Add(time.Second)), `{"version":"1.1","host":"h","timestamp":1625488497.012,"level":4,"short_message":"m"}`, 0},
 		{"time in seconds", "time", slog.Int64("time", 1625488400), `{"version":"1.1","host":"h","timestamp":1625488400.000,"level":4,"short_message":"m"}`, 0},
+		{"time far before", "time", slog.Int64("time", math.MinInt64+5), `{"version":"1.1","host":"h","level":4,"short_message":"m"}`, 1},
 		{"time in nanoseconds", "time", slog.Int64("time", at.UnixNano()), `{"version":"1.1","host":"h","level":4,"short_message":"m"}`, 1},
 		{"time as text", "time", slog.String("time", "noon"), whole, 1},
 		{"time renamed", "time", slog.Time("ts", at), whole, 0},

@@ -34,9 +34,11 @@ func newNameSet(extra ...string) nameSet {
 func (s *nameSet) copyFrom(o *nameSet) {
 	s.slots = append(s.slots[:0], o.slots...)
 	s.used = o.used
-	clear(s.next)
-	for h, n := range o.next {
-		s.repeats()[h] = n
+	if len(s.next)+len(o.next) > 0 { // seldom; even a nil map costs something
+		clear(s.next)
+		for h, n := range o.next {
+			s.repeats()[h] = n
+		}
 	}
 }
 

@@ -105,12 +105,12 @@ func clean(s string) int {
 	return i
 }
 
-// careful sets the highest bit of each of eight bytes that needs care. Of those set, the lowest is exact: a borrow only
-// disturbs the bytes above it.
+// careful sets the highest bit of each of eight bytes that needs care. For an ASCII byte each sum below has the highest bit
+// unless the byte is a control character, a quote or a backslash. A byte that is not ASCII is seen by itself; what it carries
+// over disturbs only the bytes above it, so that of those set the lowest is always exact.
 func careful(w uint64) uint64 {
-	quote := w ^ '"'*ones
-	slash := w ^ '\\'*ones
-	return (w | (w-' '*ones)&^w | (quote-ones)&^quote | (slash-ones)&^slash) & highs
+	const all = 0x7f * ones
+	return ^((w + 0x60*ones) & ((w ^ '"'*ones) + all) & ((w ^ '\\'*ones) + all) &^ w) & highs
 }
 
 // load64 reads eight bytes, the first one lowest. The compiler turns it into one load.
