@@ -64,21 +64,21 @@ func (w *Walker) Begin(groups []string) {
 	w.depth, w.left, w.exhausted = 0, maxAttrs, false
 }
 
-// Record walks over the attributes of a record.
-func (w *Walker) Record(r *slog.Record) (any bool) {
+// Record walks over the attributes of a record. It returns whether the visitor was shown something.
+func (w *Walker) Record(r *slog.Record) (shown bool) {
 	r.Attrs(func(a slog.Attr) bool {
-		any = w.attr(a) || any
+		shown = w.attr(a) || shown
 		return true
 	})
-	return any
+	return shown
 }
 
 // Attrs walks over as. It returns whether the visitor was shown something.
-func (w *Walker) Attrs(as []slog.Attr) (any bool) {
+func (w *Walker) Attrs(as []slog.Attr) (shown bool) {
 	for _, a := range as {
-		any = w.attr(a) || any
+		shown = w.attr(a) || shown
 	}
-	return any
+	return shown
 }
 
 // Exhausted returns whether attributes were left out since Begin because there were too many.
@@ -122,7 +122,7 @@ func (w *Walker) resolved(a slog.Attr) bool {
 	return true
 }
 
-func (w *Walker) group(name string, as []slog.Attr) (any bool) {
+func (w *Walker) group(name string, as []slog.Attr) (shown bool) {
 	if len(as) == 0 {
 		return false
 	}
@@ -132,16 +132,16 @@ func (w *Walker) group(name string, as []slog.Attr) (any bool) {
 	}
 	w.depth++
 	if name == "" {
-		any = w.Attrs(as)
+		shown = w.Attrs(as)
 	} else {
 		mark := w.visitor.Open(name)
 		w.groups = append(w.groups, name)
-		any = w.Attrs(as)
+		shown = w.Attrs(as)
 		w.groups = w.groups[:len(w.groups)-1]
-		w.visitor.Close(mark, !any)
+		w.visitor.Close(mark, !shown)
 	}
 	w.depth--
-	return any
+	return shown
 }
 
 // Replaced returns what Replace makes of a, resolved. When Replace panics, the value becomes a text that says so: it may

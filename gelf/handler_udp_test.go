@@ -1,0 +1,65 @@
+package gelf
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wholelog/wholelog/internal/fake/gelfd"
+)
+
+// From the log call to the index of the receiver, over a socket.
+func TestNewHandlerReachesTheReceiver(t *testing.T) {
+	server, err := gelfd.Listen("127.0.0.1:0", gelfd.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	h, err := NewHandler("udp://"+server.Addr().String(), &Options{Host: "h", Compression: CompressNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := h.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	long := strings.Repeat("€ and more\n", 3000)
+	log := slog.New(h).With("service", "shop").WithGroup("g")
+	log.Info("short", "ok", true)
+	log.Error(long, "n", 7)
+	log.Warn(strings.Repeat("huge ", 200_000), "n", 8)
+	if err := h.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(ctx, 3); err != nil {
+		t.Fatalf("%v: %+v", err, server.Stats())
+	}
+
+	messages := server.Messages()
+	for i, want := range []map[string]any{
+		{"message": "short", "source": "h", "level": int64(6), "service": "shop", "g_ok": "true"},
+		{"message": "€ and more", "full_message": strings.TrimSpace(long), "level": int64(3), "g_n": int64(7)},
+		{"level": int64(4), "g_n": int64(8), "service": "shop"},
+	} {
+		for name, value := range want {
+			if got := messages[i].Fields[name]; got != value {
+				t.Errorf("message %d: %s is %.100v, want %.100v", i, name, got, value)
+			}
+		}
+		if len(messages[i].Dropped) > 0 || len(messages[i].From) != 1 {
+			t.Errorf("message %d: dropped %v, from %v", i, messages[i].Dropped, messages[i].From)
+		}
+	}
+	cut, _ := messages[2].Fields["truncated"].(int64)
+	if text := messages[2].Fields["message"].(string); cut == 0 || len(messages[2].Sizes) > 128 || int64(len(text))+cut < 999_000 {
+		t.Errorf("the huge message: %d chunks, %d bytes left, %d cut", len(messages[2].Sizes), len(text), cut)
+	}
+	if st := h.Stats(); st.Accepted != 3 || st.Delivered != 3 || st.Repaired != 1 || st.Truncated != 1 {
+		t.Errorf("%+v", st)
+	}
+}
