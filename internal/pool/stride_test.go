@@ -28,13 +28,14 @@ func TestStrideSharesByWeight(t *testing.T) {
 		turns := make([]*Turn, len(tc.weights))
 		for i := range turns {
 			turns[i] = &Turn{Tie: uint64(i)}
+			turns[i].Weigh(tc.weights[i])
 			s.Enter(turns[i])
 		}
 		got := make([]int, len(turns))
 		for range tc.rounds {
 			i := due(turns)
 			got[i]++
-			s.Take(turns[i], tc.weights[i])
+			s.Take(turns[i])
 		}
 		for i, want := range tc.want {
 			if d := got[i] - want; d < -1 || d > 1 {
@@ -49,19 +50,21 @@ func TestStrideSharesByWeight(t *testing.T) {
 func TestStrideReentryDoesNotCatchUp(t *testing.T) {
 	var s Stride
 	a, b := &Turn{Tie: 1}, &Turn{Tie: 2}
+	a.Weigh(100)
+	b.Weigh(100)
 	s.Enter(a)
 	s.Enter(b)
 	for range 1000 {
-		s.Take(a, 100) // b was passed over
+		s.Take(a) // b was passed over
 	}
 	s.Enter(b)
 	got := 0
 	for range 100 {
 		if i := due([]*Turn{a, b}); i == 1 {
 			got++
-			s.Take(b, 100)
+			s.Take(b)
 		} else {
-			s.Take(a, 100)
+			s.Take(a)
 		}
 	}
 	if got < 50 || got > 51 {

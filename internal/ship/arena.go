@@ -30,7 +30,7 @@ type segment struct {
 }
 
 // arena holds every byte that is kept for records. Its charge is what its segments occupy, not what the records add up to, so the
-// budget bounds the heap. All of it is guarded by the engine's mutex.
+// budget bounds the heap. All of it is guarded by the engine's mu.
 type arena struct {
 	budget      int
 	used        int      // charges of the segments in the list
@@ -110,9 +110,10 @@ func (a *arena) open(size int) *segment {
 	return s
 }
 
-// settled takes note that a record of s is done, and frees s when it was the last. The segment being filled is emptied in place.
-func (a *arena) settled(s *segment) (freed bool) {
-	s.open--
+// settled takes note that n records of s are done, and frees s when they were the last. The segment being filled is emptied in
+// place.
+func (a *arena) settled(s *segment, n int) (freed bool) {
+	s.open -= n
 	if s.open > 0 {
 		return false
 	}

@@ -5,7 +5,7 @@ type Batch struct {
 	recs   []*Rec
 	settle func(from, to int, o Outcome) // of tests; nil: the engine's
 
-	// Guarded by the engine's mutex.
+	// Guarded by the engine's links.
 	slot       *slot
 	open       int  // records not settled
 	sending    bool // Send has not returned

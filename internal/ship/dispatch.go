@@ -9,52 +9,64 @@ import (
 const (
 	tick     = 2 * time.Millisecond   // records that did not wake the dispatcher wait this long at most
 	tickFor  = 100 * time.Millisecond // the tick runs on this long after the last record
-	dealMost = 64                     // records dealt before mu is released once, so that callers are not held up
+	dealMost = 64                     // records dealt before the links are let go for a moment
+	never    = time.Hour              // nothing changes by itself
 )
 
 // dispatch is the one goroutine that deals records to links. It does no I/O and waits only for something to do.
 func (e *Engine) dispatch() {
-	timer := time.NewTimer(time.Hour)
+	timer := time.NewTimer(never)
 	defer timer.Stop()
-	var last time.Duration // when new records were last found
-	var seq uint64         // the newest one then
+	var news news
 	for {
 		refresh := e.kick()
-		e.mu.Lock()
 		now := e.clock.stamp()
-		e.born = now
-		if e.arena.seq != seq {
-			seq, last = e.arena.seq, now.mono
-		}
-		wait := e.deal(now)
-		e.stirDue()
+		wait, hungry := e.deal(now)
+
+		e.mu.Lock()
 		if e.state == over {
 			e.mu.Unlock()
 			return
 		}
-		e.ticking = seq > 0 && now.mono-last < tickFor
+		e.ticking = news.fresh(e.arena.seq, now)
 		if e.ticking {
 			wait = min(wait, tick)
 		} else if e.ledger.pending == 0 {
 			e.arena.rest()
 		}
-		e.parked = true
+		e.hungry = hungry
+		e.parked = hungry || e.queue.n == 0
+		parked := e.parked
 		e.mu.Unlock()
+		if !parked {
+			continue // more came while the last ones were dealt
+		}
 
 		timer.Reset(min(wait, refresh))
 		select {
 		case <-e.wake:
 		case <-timer.C:
 		}
-		e.mu.Lock()
-		e.parked = false
-		e.mu.Unlock()
 	}
+}
+
+// news remembers when there were new records.
+type news struct {
+	seq uint64
+	at  time.Duration
+}
+
+// fresh says whether a record came within tickFor.
+func (n *news) fresh(seq uint64, now stamp) bool {
+	if seq != n.seq {
+		n.seq, n.at = seq, now.mono
+	}
+	return seq > 0 && now.mono-n.at < tickFor
 }
 
 // kick lets the pools start the look-ups that are due, and returns how long until the next one is.
 func (e *Engine) kick() time.Duration {
-	wait := time.Hour
+	wait := never
 	for _, rt := range e.routes {
 		if rt.fallback && !rt.needed.Load() {
 			continue
@@ -66,54 +78,85 @@ func (e *Engine) kick() time.Duration {
 	return wait
 }
 
-// deal gives every record that can leave to a link, in order, and returns how long until something may have changed by itself. The
-// caller holds mu; deal releases it now and then.
-func (e *Engine) deal(now stamp) time.Duration {
-	wait := time.Hour
-	for _, rt := range e.routes {
-		rt.hungry = false
-		rt.follow()
-		wait = min(wait, rt.tend(now))
-		for n := 1; ; n++ {
-			from := rt.next()
-			if from == nil {
-				break
-			}
-			r := from.head
-			if e.opts.RetryFor > 0 && r.born.over(now, e.opts.RetryFor) {
-				from.pop()
-				e.expire(r, rt)
-				continue
-			}
-			s, w := rt.pick(r, now)
-			if s == nil {
-				rt.hungry = true
-				wait = min(wait, w)
-				if e.opts.RetryFor > 0 {
-					wait = min(wait, e.opts.RetryFor-r.born.age(now)+time.Millisecond)
-				}
-				break
-			}
-			from.pop()
-			if s.push(r) {
-				e.due = append(e.due, s)
-			}
-			if n%dealMost == 0 {
-				e.breathe()
-			}
+// deal gives every record that can leave to a link, in order. It returns how long until something may have changed by itself, and
+// whether records of the main route wait for a link.
+func (e *Engine) deal(now stamp) (wait time.Duration, hungry bool) {
+	e.links.Lock()
+	defer e.links.Unlock()
+	for again := true; again; {
+		wait = never
+		for _, rt := range e.routes {
+			rt.follow()
+			wait = min(wait, rt.tend(now))
+		}
+		again = e.take(now)
+		for _, rt := range e.routes {
+			wait = min(wait, rt.play(now), rt.summon(now))
+			again = again && rt.hand.n == 0
 		}
 	}
-	return max(wait, time.Millisecond)
+	return max(wait, time.Millisecond), e.routes[0].hand.n > 0
 }
 
-// breathe lets others have mu for a moment, after waking the links that have something to do.
-func (e *Engine) breathe() {
-	e.stirDue()
-	e.mu.Unlock()
+// take fills the hands of the routes, and says whether one has something new. It is the one place where the dispatcher meets those
+// who log, so it does all that needs mu at once.
+func (e *Engine) take(now stamp) bool {
 	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.enter()
+	e.parked, e.born = false, now
+	more := false
+	for _, rt := range e.routes {
+		before := rt.hand.n
+		var at *Rec
+		for r := rt.back.pop(); r != nil; r = rt.back.pop() {
+			at = rt.hand.insert(at, r)
+		}
+		rt.last = nil
+		for !rt.fallback && e.queue.n > 0 && rt.hand.bytes < e.handful {
+			rt.hand.push(e.queue.pop())
+		}
+		more = more || rt.hand.n > before
+	}
+	return more
 }
 
-// stirDue wakes the links that were dealt something. The caller holds mu.
+// play deals the records in hand until one cannot be dealt, and returns how long until that may change by itself. The links are let
+// go now and then, so that they may settle.
+func (rt *route) play(now stamp) time.Duration {
+	e := rt.eng
+	defer e.stirDue()
+	rt.lineUp(now)
+	for n := 1; rt.hand.n > 0; n++ {
+		r := rt.hand.head
+		limit := e.opts.RetryFor
+		if limit > 0 && r.born.over(now, limit) {
+			rt.hand.pop()
+			e.expire(r, rt)
+			continue
+		}
+		s, wait := rt.pick(r, now)
+		if s == nil {
+			if limit > 0 {
+				wait = min(wait, limit-r.born.age(now)+time.Millisecond)
+			}
+			return wait
+		}
+		rt.hand.pop()
+		if s.push(r) {
+			e.due = append(e.due, s)
+		}
+		if n%dealMost == 0 {
+			e.stirDue()
+			e.links.Unlock()
+			e.links.Lock()
+			rt.lineUp(now)
+		}
+	}
+	return never
+}
+
+// stirDue wakes the links that were dealt something. The caller holds links.
 func (e *Engine) stirDue() {
 	for _, s := range e.due {
 		s.stir()
@@ -121,8 +164,10 @@ func (e *Engine) stirDue() {
 	e.due = e.due[:0]
 }
 
-// expire drops a record that was tried for as long as RetryFor allows.
+// expire drops a record that was tried for as long as RetryFor allows. The caller holds links.
 func (e *Engine) expire(r *Rec, rt *route) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if len(rt.eps) == 0 {
 		e.lose(r, delivery.ReasonNoEndpoint, nil, delivery.ErrNoEndpoint)
 		return
@@ -130,21 +175,12 @@ func (e *Engine) expire(r *Rec, rt *route) {
 	e.lose(r, delivery.ReasonRetryExpired, r.avoid, nil)
 }
 
-// hungry says whether records wait for a link to make room. The caller holds mu.
-func (e *Engine) hungry() bool {
+// anyHungry says whether records wait for a link. The caller holds links.
+func (e *Engine) anyHungry() bool {
 	for _, rt := range e.routes {
-		if rt.hungry {
+		if rt.hand.n > 0 {
 			return true
 		}
 	}
 	return false
-}
-
-// inflight is how many bytes of records links hold. The caller holds mu.
-func (e *Engine) inflight() int {
-	n := int(e.ledger.pendingBytes) - e.queue.bytes
-	for _, rt := range e.routes {
-		n -= rt.back.bytes
-	}
-	return n
 }

@@ -32,43 +32,53 @@ const maxRecord = 8<<20 - 1
 
 // Engine takes encoded records and brings each to one address. Its methods are safe for concurrent use.
 //
-// One mutex guards the arena, the queues and the counters. It is held for copies and list operations only, never for I/O or for a
-// call of somebody else's code. A record's way is one direction: Put appends it to the queue; the dispatcher (one goroutine)
-// deals it to a link; the link's goroutine sends it; settle ends it or puts it back in front of the queue.
+// A record's way is one direction: Put appends it to the queue; the dispatcher (one goroutine) deals it to a link; the link's
+// goroutine sends it; settle ends it or puts it back in front of the queue.
+//
+// Two mutexes stand on that way, so that callers who log and links that send seldom meet: mu guards what waits (arena, queues,
+// counters), links guards what is dealt (endpoints, slots with their inboxes and batches). Who needs both locks links first.
+// Neither is held for I/O or for a call of somebody else's code.
 type Engine struct {
-	name  string
-	opts  delivery.Options // defaults resolved
-	clock clock
-	max   int // most bytes of one record
-
-	mu      sync.Mutex
-	arena   arena
-	queue   list     // not yet dealt, in order of Seq
+	name    string
+	opts    delivery.Options // defaults resolved
+	clock   clock
+	max     int      // most bytes of one record
+	handful int      // bytes that the dispatcher takes from the queue at once
 	routes  []*route // main, then fallback
-	ledger  ledger
-	epochs  epochs
-	born    stamp // given to records until the dispatcher looks again
-	flushes int   // Flush calls under way: links do not linger and are nudged
-	state   lifeState
-	refuse  bool          // Block: a wait ended in a drop; calls fail at once until a quarter of the budget is free
-	roomy   chan struct{} // Block: closed when memory was freed; nil when nobody waits
-
-	// The dispatcher. parked and ticking are guarded by mu.
-	wake    chan struct{}
-	parked  bool    // it waits in select
-	ticking bool    // a short tick is set, so that Put need not wake it
-	due     []*slot // links that were dealt something and must be woken
-
 	hooks   *hooks
-	leaving []*slot         // Sync: links of addresses that left, to be closed by the next caller
-	turned  Rec             // stands for records that were turned away; guarded by mu
-	full    [4]error        // what Put returns for a full queue, made once
+	full    [4]error // what Put returns for a full queue, made once
+
+	links   sync.Mutex
+	held    int           // bytes of records that are dealt and not settled
+	runs    []run         // delivered, not yet in the ledger
+	latest  time.Time     // of the last delivery
+	due     []*slot       // were dealt something, to be woken
+	leaving []*slot       // Sync: links of addresses that left, to be closed by the next caller
+	news    chan struct{} // Ready: closed when a link was opened or could not be; nil when nobody waits
+
+	mu     sync.Mutex
+	arena  arena
+	queue  list // not yet dealt, in order of Seq
+	ledger ledger
+	epochs epochs
+	born   stamp         // given to records until the dispatcher looks again
+	turned Rec           // stands for records that were turned away
+	refuse bool          // Block: a wait ended in a drop; calls fail at once until a quarter of the budget is free
+	roomy  chan struct{} // Block: closed when memory was freed; nil when nobody waits
+	state  lifeState     // written with links and mu
+
+	// What Put knows of the dispatcher, guarded by mu.
+	parked  bool // it waits in select
+	ticking bool // a short tick is set, so that Put need not wake it
+	hungry  bool // what it has in hand waits for a link; a new record changes nothing
+	wake    chan struct{}
+
+	flushes atomic.Int32    // Flush calls under way: links do not linger and are nudged
 	ctx     context.Context // ends when Close gives up waiting: dials, look-ups and sends
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup  // dispatcher and links
 	ending  atomic.Bool     // Close was called
 	parting context.Context // for goodbyes, once state is over
-	news    chan struct{}   // Ready: closed when a link was opened or could not be; nil when nobody waits
 	closed  chan struct{}   // Close is over
 	result  error           // of Close
 }
@@ -94,7 +104,7 @@ func New(c Config) *Engine {
 	e.clock.start = time.Now()
 	e.max = min(maxRecord, e.opts.QueueBytes/4)
 	e.arena.budget = e.opts.QueueBytes
-	e.ledger.reasons = make(map[delivery.Reason]uint64)
+	e.handful = min(e.opts.QueueBytes/8, 4*segmentBytes)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.hooks = newHooks(c.Name, e.opts)
 	e.full = fullErrors()

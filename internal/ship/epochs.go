@@ -2,7 +2,7 @@ package ship
 
 // epochs lets Flush wait for everything that was accepted before it, though records are settled in any order: every record belongs
 // to the epoch that was current when it came, a Flush closes that epoch, and it is over when it and all older ones have no open
-// record. Guarded by the engine's mutex.
+// record. Guarded by the engine's mu.
 type epochs struct {
 	base    uint64 // number of open[0]
 	open    []int  // unsettled records of each epoch, oldest first; the last is current
@@ -24,19 +24,19 @@ func (s *epochs) enter() uint64 {
 	return s.base + uint64(last)
 }
 
-// leave counts a record out, and ends the waits that this was the last one of.
-func (s *epochs) leave(epoch uint64) {
-	s.open[epoch-s.base]--
+// leave counts n records out, and ends the waits that these were the last of.
+func (s *epochs) leave(epoch uint64, n int) {
+	s.open[epoch-s.base] -= n
 	if s.open[0] > 0 {
 		return
 	}
-	n := 0
-	for n < len(s.open)-1 && s.open[n] == 0 { // the current epoch stays
-		n++
+	gone := 0
+	for gone < len(s.open)-1 && s.open[gone] == 0 { // the current epoch stays
+		gone++
 	}
-	if n > 0 {
-		s.open = s.open[:copy(s.open, s.open[n:])]
-		s.base += uint64(n)
+	if gone > 0 {
+		s.open = s.open[:copy(s.open, s.open[gone:])]
+		s.base += uint64(gone)
 	}
 	keep := s.waiters[:0]
 	for _, w := range s.waiters {

@@ -21,11 +21,11 @@ func (e *Engine) Flush(ctx context.Context) error {
 		e.mu.Unlock()
 		return nil
 	}
-	e.flushes++
-	links := e.links()
 	e.mu.Unlock()
+	e.flushes.Add(1)
+	defer e.flushes.Add(-1)
 	e.signal()
-	for _, l := range links {
+	for _, l := range e.open() {
 		l.Nudge()
 	}
 	var err error
@@ -34,18 +34,19 @@ func (e *Engine) Flush(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.flushes--
 	if err == nil {
 		return nil
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.epochs.drop(over)
 	return fmt.Errorf("%s: flush: %w with %d records pending", e.name, err, e.ledger.pending)
 }
 
-// links returns the open links, and wakes the goroutines that linger. The caller holds mu.
-func (e *Engine) links() []Link {
+// open returns the open links, and wakes the goroutines that linger.
+func (e *Engine) open() []Link {
+	e.links.Lock()
+	defer e.links.Unlock()
 	var links []Link
 	for _, rt := range e.routes {
 		for _, s := range rt.slots {
@@ -58,7 +59,7 @@ func (e *Engine) links() []Link {
 	return links
 }
 
-// announce tells Ready that a dial has ended. The caller holds mu.
+// announce tells Ready that a dial has ended. The caller holds links.
 func (e *Engine) announce() {
 	if e.news != nil {
 		close(e.news)
@@ -85,14 +86,14 @@ func (e *Engine) Ready(ctx context.Context) error {
 	}
 	asked := e.clock.stamp()
 	for {
-		e.mu.Lock()
+		e.links.Lock()
 		main.follow()
 		ready, err := main.ready(asked)
 		if e.news == nil {
 			e.news = make(chan struct{})
 		}
 		news, closing := e.news, e.state >= closing
-		e.mu.Unlock()
+		e.links.Unlock()
 		switch {
 		case ready:
 			return nil
@@ -110,7 +111,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 }
 
 // ready says whether a link is open, and sees to it that every address without one is dialled. Once all have failed since asked,
-// it returns why the last one did. The caller holds mu.
+// it returns why the last one did. The caller holds links.
 func (rt *route) ready(asked stamp) (bool, error) {
 	trying := false
 	for _, s := range rt.slots {
@@ -137,7 +138,7 @@ func (rt *route) ready(asked stamp) (bool, error) {
 	return false, delivery.ErrNoEndpoint
 }
 
-// ask has the slot open its link though no record is there. The caller holds mu.
+// ask has the slot open its link though no record is there. The caller holds links.
 func (s *slot) ask() {
 	s.want = true
 	s.stir()
@@ -161,20 +162,24 @@ func (e *Engine) close() {
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
 
+	e.links.Lock()
 	e.mu.Lock()
 	e.state = closing
 	e.freed() // callers that wait for room learn that none will come
 	before := e.ledger.dropped
 	e.mu.Unlock()
+	e.links.Unlock()
 
 	flush, stop := context.WithDeadline(ctx, end.Add(-e.opts.CloseTimeout/8)) // the rest is for goodbyes
 	_ = e.Flush(flush)                                                        // what it left is dropped below
 	stop()
 
+	e.links.Lock()
 	e.mu.Lock()
 	e.state, e.parting = over, ctx
-	e.announce()
 	e.mu.Unlock()
+	e.announce()
+	e.links.Unlock()
 	e.cancel()
 	for _, rt := range e.routes {
 		rt.pool.Close()
@@ -182,10 +187,7 @@ func (e *Engine) close() {
 	err := e.join(ctx)
 	e.partSync(ctx)
 
-	e.mu.Lock()
-	e.abandon()
-	lost := e.ledger.dropped - before
-	e.mu.Unlock()
+	lost := e.abandon() - before
 	if hookErr := e.hooks.finish(max(time.Until(end), grace)); err == nil {
 		err = hookErr
 	}
@@ -198,9 +200,7 @@ func (e *Engine) close() {
 // join wakes every goroutine for its goodbye and waits for all of them, closing links by force when ctx ends.
 func (e *Engine) join(ctx context.Context) error {
 	e.signal()
-	e.mu.Lock()
-	e.links()
-	e.mu.Unlock()
+	e.open() // wakes them
 	ended := make(chan struct{})
 	go func() {
 		e.wg.Wait()
@@ -211,10 +211,7 @@ func (e *Engine) join(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	e.mu.Lock()
-	links := e.links()
-	e.mu.Unlock()
-	for _, l := range links {
+	for _, l := range e.open() {
 		_ = l.Close()
 	}
 	timer := time.NewTimer(grace)
@@ -232,20 +229,30 @@ func (e *Engine) partSync(ctx context.Context) {
 	if !e.opts.Sync {
 		return
 	}
-	e.mu.Lock()
+	e.links.Lock()
 	for _, rt := range e.routes {
 		e.leaving = append(e.leaving, rt.slots...)
 	}
-	e.mu.Unlock()
+	e.links.Unlock()
 	e.closeLeaving(ctx)
 }
 
-// abandon drops what is still queued. The caller holds mu.
-func (e *Engine) abandon() {
+// abandon drops what is still there, and returns how many records were dropped in all.
+func (e *Engine) abandon() uint64 {
+	e.links.Lock()
+	defer e.links.Unlock()
 	for _, rt := range e.routes {
 		for _, s := range rt.slots {
 			s.takeBack(nil)
 			s.reclaim()
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.enter()
+	for _, rt := range e.routes {
+		for r := rt.hand.pop(); r != nil; r = rt.hand.pop() {
+			e.lose(r, delivery.ReasonClosed, r.avoid, delivery.ErrClosed)
 		}
 		for r := rt.back.pop(); r != nil; r = rt.back.pop() {
 			e.lose(r, delivery.ReasonClosed, r.avoid, delivery.ErrClosed)
@@ -254,4 +261,5 @@ func (e *Engine) abandon() {
 	for r := e.queue.pop(); r != nil; r = e.queue.pop() {
 		e.lose(r, delivery.ReasonClosed, nil, delivery.ErrClosed)
 	}
+	return e.ledger.dropped
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/wholelog/wholelog/delivery"
 )
 
-// ledger holds the counters. Those that must agree with each other are guarded by the engine's mutex; each is raised in one place:
-// accepted and pending in admit, delivered and dropped in finish.
+// ledger holds the counters, guarded by mu but for the atomic ones. Each is raised in one place: accepted and pending in admit,
+// delivered and dropped in finish.
 type ledger struct {
 	accepted, delivered, dropped uint64
 	pending                      uint64
@@ -16,11 +16,14 @@ type ledger struct {
 	resent, diverted             uint64
 	waits                        uint64
 	waitTime                     time.Duration
-	lastDelivered                time.Time
-	reconnects                   uint64
-	reasons                      map[delivery.Reason]uint64
+	reasons                      []reasonCount // few, so that a search beats a map
 
-	repaired, truncated, unconfirmed, bytes atomic.Uint64
+	repaired, truncated, unconfirmed, bytes, reconnects atomic.Uint64
+}
+
+type reasonCount struct {
+	reason delivery.Reason
+	n      uint64
 }
 
 // admit counts a record that was given to the engine. The caller holds mu.
@@ -31,22 +34,79 @@ func (e *Engine) admit(r *Rec) {
 	r.epoch = e.epochs.enter()
 }
 
-// finish ends a record's life: it is delivered, or lost for reason. The caller holds mu.
-func (e *Engine) finish(r *Rec, lost delivery.Reason) {
-	r.flags |= done
-	e.ledger.pending--
-	e.ledger.pendingBytes -= uint64(len(r.data))
-	if lost == "" {
-		e.ledger.delivered++
-	} else {
-		e.ledger.dropped++
-		e.ledger.reasons[lost]++
+// run is a number of records that end in the same way and lie together, so that they are counted at once.
+type run struct {
+	seg      *segment
+	epoch    uint64
+	n, bytes int
+}
+
+// add takes r into the run, or says that it belongs to another one. A record in a run is done with.
+func (f *run) add(r *Rec) bool {
+	if f.n > 0 && (f.seg != r.seg || f.epoch != r.epoch) {
+		return false
 	}
-	r.batch, r.avoid = nil, nil
-	e.epochs.leave(r.epoch)
-	if r.seg != nil && e.arena.settled(r.seg) {
+	f.seg, f.epoch = r.seg, r.epoch
+	f.n++
+	f.bytes += len(r.data)
+	r.flags |= done
+	r.avoid = nil
+	return true
+}
+
+// finish ends the life of a run of records: they are delivered, or lost for reason. The caller holds mu.
+func (e *Engine) finish(f run, lost delivery.Reason) {
+	n := uint64(f.n)
+	e.ledger.pending -= n
+	e.ledger.pendingBytes -= uint64(f.bytes)
+	if lost == "" {
+		e.ledger.delivered += n
+	} else {
+		e.ledger.dropped += n
+		e.ledger.blame(lost, n)
+	}
+	e.epochs.leave(f.epoch, f.n)
+	if f.seg != nil && e.arena.settled(f.seg, f.n) {
 		e.freed()
 	}
+}
+
+// blame counts n records lost for reason.
+func (l *ledger) blame(reason delivery.Reason, n uint64) {
+	for i := range l.reasons {
+		if l.reasons[i].reason == reason {
+			l.reasons[i].n += n
+			return
+		}
+	}
+	l.reasons = append(l.reasons, reasonCount{reason, n})
+}
+
+// post brings delivered runs into the ledger. Callers who log in a loop keep mu busy; a link does not queue up behind them for a
+// few additions, but leaves them to the dispatcher if mu is taken. The caller holds links.
+func (e *Engine) post() {
+	if e.mu.TryLock() {
+		e.enter()
+		e.mu.Unlock()
+		return
+	}
+	e.signal()
+}
+
+// enter brings delivered runs into the ledger. The caller holds links and mu.
+func (e *Engine) enter() {
+	for i := range e.runs {
+		e.finish(e.runs[i], "")
+	}
+	clear(e.runs)
+	e.runs = e.runs[:0]
+}
+
+// finishOne is finish for a single record. The caller holds mu.
+func (e *Engine) finishOne(r *Rec, lost delivery.Reason) {
+	var f run
+	f.add(r)
+	e.finish(f, lost)
 }
 
 // freed tells waiting callers that there is room again. The caller holds mu.
@@ -69,24 +129,27 @@ func (e *Engine) lose(r *Rec, reason delivery.Reason, at *endpoint, err error) {
 		}
 		e.hooks.drop(d)
 	}
-	e.finish(r, reason)
+	e.finishOne(r, reason)
 }
 
 // Stats returns a consistent snapshot. It may be called at any time, also after Close.
 func (e *Engine) Stats() delivery.Stats {
 	l := &e.ledger
+	e.links.Lock()
+	defer e.links.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.enter()
 	now := e.clock.stamp()
 	s := delivery.Stats{
 		Accepted: l.accepted, Delivered: l.delivered, Dropped: l.dropped, Pending: l.pending,
 		Resent: l.resent, Diverted: l.diverted, Truncated: l.truncated.Load(), Repaired: l.repaired.Load(),
 		Unconfirmed: l.unconfirmed.Load(), Bytes: l.bytes.Load(), PendingBytes: l.pendingBytes,
-		Waits: l.waits, WaitTime: l.waitTime, LastDelivered: l.lastDelivered, Reconnects: l.reconnects,
+		Waits: l.waits, WaitTime: l.waitTime, LastDelivered: e.latest, Reconnects: l.reconnects.Load(),
 		Reasons: make(map[delivery.Reason]uint64, len(l.reasons)),
 	}
-	for k, v := range l.reasons {
-		s.Reasons[k] = v
+	for _, c := range l.reasons {
+		s.Reasons[c.reason] = c.n
 	}
 	if r := e.arena.oldest(); r != nil {
 		s.OldestPending = r.born.age(now)

@@ -13,13 +13,13 @@ import (
 // run is the goroutine of a slot. Each round it does the one thing that is due: open a link, send a batch, or end.
 func (s *slot) run() {
 	e := s.route.eng
-	linger := time.NewTimer(time.Hour)
+	linger := time.NewTimer(never)
 	defer linger.Stop()
 	for {
-		e.mu.Lock()
+		e.links.Lock()
 		b, wait, leave := s.turnFor()
 		link := s.link
-		e.mu.Unlock()
+		e.links.Unlock()
 		switch {
 		case leave:
 			s.part()
@@ -55,12 +55,12 @@ func (s *slot) turnFor() (b *Batch, wait time.Duration, leave bool) {
 		return nil, 0, true
 	case s.inbox.n == 0 && !(s.want && s.link == nil):
 		s.want = false
-		return nil, time.Hour, false
+		return nil, never, false
 	case s.link != nil && s.maxAge > 0 && s.opened.over(now, s.maxAge):
 		return nil, -1, false // dial says goodbye to the old one first
 	case s.link == nil:
 		if s.ep.dialling {
-			return nil, time.Hour, false // at most one dial in progress per address; its end wakes us
+			return nil, never, false // at most one dial in progress per address; its end wakes us
 		}
 		return nil, -1, false
 	}
@@ -68,7 +68,7 @@ func (s *slot) turnFor() (b *Batch, wait time.Duration, leave bool) {
 		return nil, left, false
 	}
 	if b = s.take(); b == nil {
-		return nil, time.Hour, false
+		return nil, never, false
 	}
 	return b, 0, false
 }
@@ -76,7 +76,7 @@ func (s *slot) turnFor() (b *Batch, wait time.Duration, leave bool) {
 // lingers is how long the batch in the inbox still waits for more.
 func (s *slot) lingers(now stamp) time.Duration {
 	l := &s.route.limits
-	if l.Linger == 0 || s.route.eng.flushes > 0 || s.route.eng.state >= closing || s.retired ||
+	if l.Linger == 0 || s.route.eng.flushes.Load() > 0 || s.route.eng.state >= closing || s.retired ||
 		s.inbox.bytes >= l.BatchBytes || l.BatchRecords > 0 && s.inbox.n >= l.BatchRecords {
 		return 0
 	}
@@ -86,18 +86,18 @@ func (s *slot) lingers(now stamp) time.Duration {
 // dial opens a link, after an orderly goodbye to one that has reached its age.
 func (s *slot) dial() {
 	rt, e := s.route, s.route.eng
-	e.mu.Lock()
+	e.links.Lock()
 	old := s.link
 	s.link, s.want = nil, false
 	s.busy, s.since, s.ep.dialling = true, e.clock.stamp(), true
-	e.mu.Unlock()
+	e.links.Unlock()
 	e.signal() // it must know that this takes time
 	if old != nil {
 		s.goodbye(e.ctx, old)
 	}
 	link, err := s.connect(e.ctx)
 
-	e.mu.Lock()
+	e.links.Lock()
 	s.busy, s.ep.dialling = false, false
 	s.linked(link, err)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *slot) dial() {
 		}
 	}
 	e.announce()
-	e.mu.Unlock()
+	e.links.Unlock()
 	e.signal()
 	if err != nil && e.ctx.Err() == nil {
 		rt.pool.Observe(s.ep.addr, false, CauseOf(err))
@@ -125,7 +125,7 @@ func (s *slot) connect(ctx context.Context) (Link, error) {
 	return guardDial(ctx, s.route.transport, s.ep.addr, s.meter())
 }
 
-// linked takes note of how a dial ended. The caller holds mu.
+// linked takes note of how a dial ended. The caller holds links.
 func (s *slot) linked(link Link, err error) {
 	if err != nil {
 		s.lost = true
@@ -136,7 +136,7 @@ func (s *slot) linked(link Link, err error) {
 		s.maxAge = aged(limit)
 	}
 	if s.lost {
-		s.route.eng.ledger.reconnects++
+		s.route.eng.ledger.reconnects.Add(1)
 	}
 	s.lost = false
 	s.ep.failures = min(s.ep.failures, fall-1) // reachable again, though it has yet to deliver
@@ -146,11 +146,11 @@ func (s *slot) linked(link Link, err error) {
 func (s *slot) send(link Link, b *Batch) {
 	e := s.route.eng
 	err := guardSend(e.ctx, link, b)
-	e.mu.Lock()
+	e.links.Lock()
 	b.sending = false
 	s.release(b)
-	nudge := err == nil && e.flushes > 0
-	e.mu.Unlock()
+	nudge := err == nil && e.flushes.Load() > 0
+	e.links.Unlock()
 	if err != nil {
 		s.end(link, err)
 		return
@@ -165,7 +165,7 @@ func (s *slot) send(link Link, b *Batch) {
 func (s *slot) end(link Link, err error) {
 	rt, e := s.route, s.route.eng
 	_ = link.Close() // it is given up; why is in err
-	e.mu.Lock()
+	e.links.Lock()
 	s.link, s.lost = nil, true
 	stopped := e.state == over
 	if !stopped {
@@ -174,7 +174,7 @@ func (s *slot) end(link Link, err error) {
 	s.takeBack(err)
 	s.reclaim()
 	e.announce()
-	e.mu.Unlock()
+	e.links.Unlock()
 	e.signal()
 	if !stopped {
 		rt.pool.Observe(s.ep.addr, false, CauseOf(err))
@@ -182,14 +182,17 @@ func (s *slot) end(link Link, err error) {
 	}
 }
 
-// takeBack resends what the link had not settled. The caller holds mu.
+// takeBack resends what the link had not settled. The caller holds links.
 func (s *slot) takeBack(err error) {
+	e := s.route.eng
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for b := s.batches; b != nil; b = b.next {
 		b.dead = true
 		for _, r := range b.recs {
 			if r.batch == b {
 				s.unhold(b, r)
-				s.route.resend(s, r, err)
+				s.resend(r, err)
 			}
 		}
 	}
@@ -203,28 +206,28 @@ func (s *slot) goodbye(ctx context.Context, link Link) {
 	err := guardDrain(ctx, link)
 	cancel()
 	_ = link.Close()
-	e.mu.Lock()
+	e.links.Lock()
 	s.takeBack(err)
-	e.mu.Unlock()
+	e.links.Unlock()
 	e.signal()
 }
 
 // part ends the slot: its address left, or the engine closes.
 func (s *slot) part() {
 	e := s.route.eng
-	e.mu.Lock()
+	e.links.Lock()
 	link, ctx := s.link, e.ctx
 	s.link, s.busy = nil, true
 	if e.state == over {
 		ctx = e.parting
 	}
-	e.mu.Unlock()
+	e.links.Unlock()
 	if link != nil {
 		s.goodbye(ctx, link)
 	}
-	e.mu.Lock()
+	e.links.Lock()
 	s.running, s.busy = false, false
-	e.mu.Unlock()
+	e.links.Unlock()
 }
 
 // meter makes the Meter of the link that is about to be opened.
@@ -239,9 +242,9 @@ func (s *slot) meter() *Meter {
 		Truncated:   e.Truncated,
 		Unconfirmed: func(n int) { e.ledger.unconfirmed.Add(uint64(n)) },
 		Trouble: func(cause delivery.Cause, err error) {
-			e.mu.Lock()
+			e.links.Lock()
 			s.route.note(ep, cause, err)
-			e.mu.Unlock()
+			e.links.Unlock()
 			e.hooks.trouble(cause, fmt.Errorf("%s: %w", ep.addr, err))
 		},
 	}

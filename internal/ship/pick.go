@@ -2,43 +2,52 @@ package ship
 
 import "time"
 
-// pick chooses the link for one record, once. The due link is the one with the smallest pass; one that is full but progressing is
+// pick chooses the link for one record, once, of those in line. The due link is the one with the smallest pass; one that is full but progressing is
 // waited for, one that is stuck is passed over. It allocates nothing and never waits: with no link to give, it says how long
 // until that may have changed by itself.
 func (rt *route) pick(r *Rec, now stamp) (*slot, time.Duration) {
-	if rt.eng.inflight() > rt.eng.opts.QueueBytes/2 {
-		return nil, time.Hour // so that DropOldest always has something to evict; a settle wakes us
+	if rt.eng.held > rt.eng.opts.QueueBytes/2 {
+		return nil, never // so that DropOldest always has something to evict; a settle wakes us
 	}
-	if rt.oneForAll {
-		rt.pin()
-	}
-	wait := time.Hour
 	avoid := r.avoid
 	for {
-		s := rt.smallest(avoid, now)
+		s := rt.smallest(avoid)
 		switch {
 		case s == nil && avoid != nil:
 			avoid = nil // it failed there, but there is nothing else
 			continue
 		case s == nil:
-			return nil, min(wait, rt.soonest(now))
+			return nil, rt.soonest(now)
 		case !s.full(len(r.data)):
-			rt.stride.Take(&s.turn, s.ep.weight)
+			rt.stride.Take(&s.turn)
 			return s, 0
 		}
 		left := s.patience(now)
 		if left > 0 {
-			return nil, min(wait, left)
+			return nil, left
 		}
 		s.stuck = true
 	}
 }
 
-// smallest returns the due one of the slots that can be used, leaving out the address avoid.
-func (rt *route) smallest(avoid *endpoint, now stamp) *slot {
-	var due *slot
+// lineUp finds the slots that records may be dealt to now.
+func (rt *route) lineUp(now stamp) {
+	if rt.oneForAll {
+		rt.pin()
+	}
+	rt.line = rt.line[:0]
 	for _, s := range rt.slots {
-		if (due == nil || s.turn.Before(&due.turn)) && !s.stuck && s.ep != avoid && s.open(now) {
+		if s.open(now) {
+			rt.line = append(rt.line, s)
+		}
+	}
+}
+
+// smallest returns the due one of the slots in line, leaving out the address avoid.
+func (rt *route) smallest(avoid *endpoint) *slot {
+	var due *slot
+	for _, s := range rt.line {
+		if (due == nil || s.turn.Before(&due.turn)) && !s.stuck && s.ep != avoid {
 			due = s
 		}
 	}
@@ -58,7 +67,7 @@ func (s *slot) open(now stamp) bool {
 
 // soonest is how long until the first resting address may be used again.
 func (rt *route) soonest(now stamp) time.Duration {
-	wait := time.Hour
+	wait := never
 	for _, ep := range rt.eps {
 		if ep.usable && ep.resting(now) {
 			wait = min(wait, ep.rest-(now.mono-ep.failed.mono)+time.Millisecond)
@@ -96,11 +105,10 @@ func (rt *route) alone(p *endpoint) bool {
 	return true
 }
 
-// tend looks after what changes by itself: links that were stuck re-enter the rotation, records do not wait behind a slow dial,
-// and addresses that failed are dialled again, so that records need not find out. It returns how long until it must look again.
+// tend looks after what changes by itself: links that were stuck re-enter the rotation, and records do not wait behind a slow dial.
+// It returns how long until it must look again.
 func (rt *route) tend(now stamp) time.Duration {
-	wait := time.Hour
-	demand := rt.next() != nil
+	wait := never
 	for _, s := range rt.slots {
 		if s.stuck && (!s.full(1) || s.progress.Load() != s.seen) {
 			s.stuck = false
@@ -110,24 +118,33 @@ func (rt *route) tend(now stamp) time.Duration {
 			s.shy = false
 			rt.stride.Enter(&s.turn)
 		}
-		if s.busy && s.link == nil && !s.shy && s.inbox.n > 0 {
-			if left := patience - (now.mono - s.since.mono); left > 0 {
-				wait = min(wait, left)
-			} else if rt.other(s, now) {
-				s.shy = true
-				s.reclaim()
-			}
+		if !s.busy || s.link != nil || s.shy || s.inbox.n == 0 {
+			continue
 		}
-		if s.ep.failures > 0 && s.link == nil && !rt.limits.Blind && demand && s.ep.usable && !s.want {
-			if s.ep.resting(now) {
-				wait = min(wait, rt.soonest(now))
-			} else if !s.busy && !s.ep.dialling {
-				rt.stride.Enter(&s.turn)
-				s.ask()
-			}
+		if left := patience - (now.mono - s.since.mono); left > 0 {
+			wait = min(wait, left)
+		} else if rt.other(s, now) {
+			s.shy = true
+			s.reclaim()
 		}
 	}
 	return wait
+}
+
+// summon has addresses that failed dialled again when records wait, so that no record need find out whether they are back. It returns
+// how long until the next one has rested. To a blind transport a dial says nothing: there the next record does find out.
+func (rt *route) summon(now stamp) time.Duration {
+	if rt.hand.n == 0 || rt.limits.Blind {
+		return never
+	}
+	for _, s := range rt.slots {
+		if s.ep.failures == 0 || s.link != nil || s.busy || s.want || s.ep.dialling || !s.ep.usable || s.ep.resting(now) {
+			continue
+		}
+		rt.stride.Enter(&s.turn)
+		s.ask()
+	}
+	return rt.soonest(now)
 }
 
 // other says whether a slot of another address could be used now.

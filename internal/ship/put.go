@@ -59,7 +59,7 @@ func (e *Engine) enqueue(r *Rec) (wake bool) {
 	r.born = e.born
 	e.admit(r)
 	e.queue.push(r)
-	if !e.parked || e.ticking && (e.routes[0].hungry || e.queue.bytes < segmentBytes && r.level < slog.LevelError) {
+	if !e.parked || e.ticking && (e.hungry || e.queue.bytes < segmentBytes && r.level < slog.LevelError) {
 		return false
 	}
 	e.parked = false // one wake is enough
@@ -81,7 +81,7 @@ func (e *Engine) turnAway(d *delivery.Drop, inHook bool) {
 	if !inHook {
 		e.hooks.drop(d)
 	}
-	e.finish(r, d.Reason)
+	e.finishOne(r, d.Reason)
 }
 
 // Refuse counts a record that could not be encoded (n bytes of it, as far as that is known) as accepted and dropped, and returns
@@ -119,7 +119,7 @@ func (e *Engine) evict() bool {
 	from := &e.queue
 	for _, rt := range e.routes {
 		if h := rt.back.head; h != nil && (from.head == nil || h.seq < from.head.seq) {
-			from = &rt.back
+			from, rt.last = &rt.back, nil
 		}
 	}
 	r := from.pop()

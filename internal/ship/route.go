@@ -20,7 +20,8 @@ const (
 	maxLastText = 256
 )
 
-// route is one way: its transport, its addresses, and the records that came back to it. Guarded by the engine's mutex.
+// route is one way: its transport, its addresses, and the records that came back to it. Guarded by the engine's links, but for
+// back and last.
 type route struct {
 	eng       *Engine
 	transport Transport
@@ -32,10 +33,11 @@ type route struct {
 	snap     *pool.Snapshot // what eps and slots follow
 	eps      []*endpoint
 	slots    []*slot
+	line     []*slot // those that records may be dealt to, while a hand is played
 	stride   pool.Stride
-	back     list        // records that came back (and diverted ones), by Seq; they go before the queue
-	last     *Rec        // where the last one was inserted
-	hungry   bool        // records wait for room at a link, or for a link
+	hand     list        // taken from the queue and not yet dealt; what came back stands in front, all by Seq
+	back     list        // records that came back (and diverted ones), by Seq; guarded by mu
+	last     *Rec        // where the last one was inserted; guarded by mu
 	needed   atomic.Bool // a fallback's addresses are looked up when it first gets a record
 	pinned   *endpoint
 	gone     []*endpoint // most recent last
@@ -92,6 +94,9 @@ func (rt *route) follow() {
 		}
 		ep.live, ep.usable, ep.state, ep.since = true, p.Usable, p.State, p.Since
 		ep.weight = max(p.Weight, 1)
+	}
+	for _, s := range rt.slots {
+		s.turn.Weigh(s.ep.weight)
 	}
 	rt.eps = slices.DeleteFunc(rt.eps, func(ep *endpoint) bool {
 		if !ep.live {
@@ -171,7 +176,7 @@ func (rt *route) forget(ep *endpoint) {
 	d.since = ep.since
 }
 
-// putBack inserts a record that came back, by Seq: it goes ahead of the backlog.
+// putBack inserts a record that came back, by Seq: it goes ahead of the backlog. The caller holds mu.
 func (rt *route) putBack(r *Rec) {
 	if rt.back.n == 0 {
 		rt.last = nil
@@ -179,16 +184,16 @@ func (rt *route) putBack(r *Rec) {
 	rt.last = rt.back.insert(rt.last, r)
 }
 
-// next returns the list whose head is due: what came back goes first.
-func (rt *route) next() *list {
-	if rt.back.n > 0 {
-		rt.last = nil // the list is about to lose its head
-		return &rt.back
+// putBackAll empties l into the records that came back.
+func (rt *route) putBackAll(l *list) {
+	if l.n == 0 {
+		return
 	}
-	if !rt.fallback && rt.eng.queue.n > 0 {
-		return &rt.eng.queue
+	rt.eng.mu.Lock()
+	defer rt.eng.mu.Unlock()
+	for r := l.pop(); r != nil; r = l.pop() {
+		rt.putBack(r)
 	}
-	return nil
 }
 
 // fail notes a failure of ep: it rests before it is used again, longer after each one.

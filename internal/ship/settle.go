@@ -19,9 +19,9 @@ import (
 func (e *Engine) settle(b *Batch, from, to int, o Outcome) {
 	s := b.slot
 	rt := s.route
-	e.mu.Lock()
+	e.links.Lock()
 	if b.dead {
-		e.mu.Unlock()
+		e.links.Unlock()
 		return
 	}
 	s.progress.Add(1)
@@ -31,7 +31,7 @@ func (e *Engine) settle(b *Batch, from, to int, o Outcome) {
 			b.answer = &o
 			close(b.answered)
 		}
-		e.mu.Unlock()
+		e.links.Unlock()
 		return
 	}
 	if cause, failed := o.failed(); failed {
@@ -39,61 +39,87 @@ func (e *Engine) settle(b *Batch, from, to int, o Outcome) {
 	} else if (o.Do == Drop || o.Do == Divert) && o.Cause != "" {
 		rt.note(s.ep, o.Cause, o.Err)
 	}
-	n := 0
-	for _, r := range b.recs[from:max(from, to)] {
-		if r.batch == b { // else settled before
-			n++
-			s.unhold(b, r)
-			e.conclude(s, r, o, to-from)
+	settled := false
+	if from < to {
+		if o.Do == Delivered {
+			settled = e.deliver(s, b, from, to)
+		} else {
+			settled = e.conclude(s, b, from, to, o)
 		}
 	}
-	if o.Do == Delivered && n > 0 {
-		e.succeeded(rt, s)
-	}
 	s.release(b)
-	again := e.hungry() || o.Do != Delivered && n > 0
+	again := settled && (o.Do != Delivered || e.anyHungry())
 	if s.blocked {
 		s.blocked = false
 		s.signal()
 	}
-	e.mu.Unlock()
+	e.links.Unlock()
 	if again {
 		e.signal()
 	}
 	e.observe(s, o)
 }
 
-// conclude does with one record what the outcome of the of records says. The caller holds mu.
-func (e *Engine) conclude(s *slot, r *Rec, o Outcome, of int) {
-	switch {
-	case o.Do == Delivered:
-		s.ep.delivered++
-		e.finish(r, "")
-	case o.Do == Requeue:
-		r.avoid = s.ep
-		s.route.putBack(r)
-	case o.Do == Divert:
-		e.divert(s, r, o)
-	case o.Do == Halve && of > 1:
-		r.halve = uint32(of+1) / 2
-		s.route.putBack(r)
-	case o.Do == Halve, o.Do == Drop:
-		e.lose(r, reasonOr(o.Reason), s.ep, o.Err)
-	default:
-		s.route.resend(s, r, o.Err)
+// deliver ends the records [from, to) of b as delivered, and says whether any of them was not settled before. The caller holds
+// links.
+func (e *Engine) deliver(s *slot, b *Batch, from, to int) bool {
+	n := b.open
+	var f run
+	for _, r := range b.recs[from:to] {
+		if r.batch != b {
+			continue
+		}
+		s.unhold(b, r)
+		if !f.add(r) {
+			e.runs = append(e.runs, f)
+			f = run{}
+			f.add(r)
+		}
 	}
-}
-
-// succeeded notes that s delivered. A blind transport has no word of the peer: for it a failure is forgotten when nothing was
-// heard for a second after the rest (Linux sends one ICMP error a second).
-func (e *Engine) succeeded(rt *route, s *slot) {
-	e.ledger.lastDelivered = time.Now()
-	if s.ep.failures > 0 && (!rt.limits.Blind || s.ep.failed.over(e.clock.stamp(), s.ep.rest+time.Second)) {
+	if n -= b.open; n == 0 {
+		return false
+	}
+	e.runs, e.latest = append(e.runs, f), time.Now()
+	e.post()
+	s.ep.delivered += uint64(n)
+	// A blind transport has no word of the peer: for it a failure is forgotten when nothing was heard for a second after the rest
+	// (Linux sends one ICMP error a second).
+	if s.ep.failures > 0 && (!s.route.limits.Blind || s.ep.failed.over(e.clock.stamp(), s.ep.rest+time.Second)) {
 		s.ep.failures = 0
 	}
+	return true
 }
 
-// observe tells the pool and the hooks what was seen. Called without mu.
+// conclude does with the records [from, to) of b what the outcome says when it is not Delivered. It says whether any of them was
+// not settled before. The caller holds links.
+func (e *Engine) conclude(s *slot, b *Batch, from, to int, o Outcome) bool {
+	n := b.open
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range b.recs[from:to] {
+		if r.batch != b {
+			continue
+		}
+		s.unhold(b, r)
+		switch {
+		case o.Do == Requeue:
+			r.avoid = s.ep
+			s.route.putBack(r)
+		case o.Do == Divert:
+			e.divert(s, r, o)
+		case o.Do == Halve && to-from > 1:
+			r.halve = uint32(to-from+1) / 2
+			s.route.putBack(r)
+		case o.Do == Halve, o.Do == Drop:
+			e.lose(r, reasonOr(o.Reason), s.ep, o.Err)
+		default:
+			s.resend(r, o.Err)
+		}
+	}
+	return n > b.open
+}
+
+// observe tells the pool and the hooks what was seen. No mutex is held.
 func (e *Engine) observe(s *slot, o Outcome) {
 	cause, failed := o.failed()
 	switch {
@@ -109,28 +135,30 @@ func (e *Engine) observe(s *slot, o Outcome) {
 	}
 }
 
-// unhold takes r from its batch: the link has it no more. The caller holds mu.
+// unhold takes r from its batch: the link has it no more. The caller holds links.
 func (s *slot) unhold(b *Batch, r *Rec) {
 	r.batch = nil
+	s.route.eng.held -= len(r.data)
 	b.open--
 	s.sent -= len(r.data)
 	s.sentRecs--
 }
 
-// resend puts a record back that was perhaps taken, unless it was tried often enough. The caller holds mu.
-func (rt *route) resend(s *slot, r *Rec, err error) {
+// resend puts a record back that s perhaps brought over, unless it was tried often enough. The caller holds links and mu.
+func (s *slot) resend(r *Rec, err error) {
+	e := s.route.eng
 	r.tries++
 	r.avoid = s.ep
-	if int(r.tries) >= rt.eng.opts.Tries {
-		rt.eng.lose(r, delivery.ReasonTriesExhausted, s.ep, err)
+	if int(r.tries) >= e.opts.Tries {
+		e.lose(r, delivery.ReasonTriesExhausted, s.ep, err)
 		return
 	}
-	rt.eng.ledger.resent++
+	e.ledger.resent++
 	s.ep.resent++
-	rt.putBack(r)
+	s.route.putBack(r)
 }
 
-// divert moves a record to the fallback route. The caller holds mu.
+// divert moves a record to the fallback route. The caller holds links and mu.
 func (e *Engine) divert(s *slot, r *Rec, o Outcome) {
 	if s.route.fallback || len(e.routes) < 2 {
 		err := o.Err

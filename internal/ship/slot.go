@@ -8,7 +8,7 @@ import (
 )
 
 // slot is the place of one link in the rotation: a Link comes and goes, the slot stays as long as its address does. Its goroutine
-// starts with the first record and alone calls the link's Send and Drain. Fields are guarded by the engine's mutex.
+// starts with the first record and alone calls the link's Send and Drain. Fields are guarded by the engine's links.
 type slot struct {
 	route *route
 	ep    *endpoint
@@ -41,7 +41,7 @@ type slot struct {
 	fullAt   stamp
 }
 
-// stir wakes the goroutine of the slot, which the first call starts. The caller holds the engine's mutex.
+// stir wakes the goroutine of the slot, which the first call starts. The caller holds links.
 func (s *slot) stir() {
 	if !s.running {
 		s.running = true
@@ -62,6 +62,7 @@ func (s *slot) signal() {
 // push deals r to s and says whether the goroutine must be woken.
 func (s *slot) push(r *Rec) (wake bool) {
 	s.ep.picked++
+	s.route.eng.held += len(r.data)
 	s.inbox.push(r)
 	return s.inbox.n == 1 || !s.running
 }
@@ -89,10 +90,10 @@ func (s *slot) patience(now stamp) time.Duration {
 
 // reclaim gives the records that were not yet sent back to the queue.
 func (s *slot) reclaim() {
-	for r := s.inbox.pop(); r != nil; r = s.inbox.pop() {
-		s.ep.picked--
-		s.route.putBack(r)
-	}
+	e := s.route.eng
+	e.held -= s.inbox.bytes
+	s.ep.picked -= uint64(s.inbox.n)
+	s.route.putBackAll(&s.inbox)
 }
 
 // take makes the next batch, or returns nil when there is nothing to send or the window is full. linger asks to wait a little for

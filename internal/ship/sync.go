@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"time"
 
 	"github.com/wholelog/wholelog/delivery"
 )
@@ -40,7 +41,7 @@ func (e *Engine) putSync(level slog.Level, data []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if d.Reason == "" {
-		e.finish(r, "")
+		e.finishOne(r, "")
 		return nil
 	}
 	d.Records, d.Bytes, d.Level = 1, len(data), level
@@ -49,7 +50,7 @@ func (e *Engine) putSync(level slog.Level, data []byte) error {
 		told.Data = data
 		e.hooks.drop(&told)
 	}
-	e.finish(r, d.Reason)
+	e.finishOne(r, d.Reason)
 	return d
 }
 
@@ -95,8 +96,8 @@ func (e *Engine) trySync(ctx context.Context, rt *route, r *Rec) delivery.Drop {
 // dueSync returns the due link among the addresses not tried yet, and marks its address as tried. The pinned address goes first;
 // one that rests after a failure goes last.
 func (e *Engine) dueSync(rt *route, tried map[netip.AddrPort]bool) *slot {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.links.Lock()
+	defer e.links.Unlock()
 	rt.follow()
 	if rt.oneForAll {
 		rt.pin()
@@ -120,7 +121,7 @@ func (e *Engine) dueSync(rt *route, tried map[netip.AddrPort]bool) *slot {
 	}
 	if due != nil {
 		tried[due.ep.addr] = true
-		rt.stride.Take(&due.turn, due.ep.weight)
+		rt.stride.Take(&due.turn)
 	}
 	return due
 }
@@ -131,9 +132,9 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 	link, err := s.linkSync(ctx)
 	if err != nil {
 		o := Outcome{Do: Requeue, Cause: CauseOf(err), Err: err}
-		e.mu.Lock()
+		e.links.Lock()
 		rt.fail(s.ep, o.Cause, o.Err, 0)
-		e.mu.Unlock()
+		e.links.Unlock()
 		e.observe(s, o)
 		return o
 	}
@@ -153,7 +154,7 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 	if err != nil {
 		_ = link.Close() // it is given up; why is in err
 	}
-	e.mu.Lock()
+	e.links.Lock()
 	b.dead = true
 	o := Outcome{Do: Resend, Err: err}
 	if b.answer != nil {
@@ -166,12 +167,13 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 	switch o.Do {
 	case Delivered:
 		s.ep.delivered++
-		e.succeeded(rt, s)
+		s.ep.failures, e.latest = 0, time.Now()
 	case Requeue, Divert, Halve, Drop:
 	default:
-		r.tries++
-		e.ledger.resent++
 		s.ep.resent++
+		e.mu.Lock()
+		e.ledger.resent++
+		e.mu.Unlock()
 	}
 	if err != nil {
 		s.link, s.lost = nil, true
@@ -179,7 +181,7 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 	if s.retired && s.link != nil {
 		e.leaving = append(e.leaving, s) // it left while it was being used
 	}
-	e.mu.Unlock()
+	e.links.Unlock()
 	e.observe(s, o)
 	return o
 }
@@ -197,13 +199,13 @@ func (s *slot) linkSync(ctx context.Context) (link Link, err error) {
 			<-s.turnstile
 		}
 	}()
-	e.mu.Lock()
+	e.links.Lock()
 	old := s.link
 	if old == nil || isGone(old) || s.maxAge > 0 && s.opened.over(e.clock.stamp(), s.maxAge) {
 		s.link = nil
 	}
 	link = s.link
-	e.mu.Unlock()
+	e.links.Unlock()
 	if link != nil {
 		return link, nil
 	}
@@ -211,9 +213,9 @@ func (s *slot) linkSync(ctx context.Context) (link Link, err error) {
 		s.goodbye(ctx, old)
 	}
 	link, err = s.connect(ctx)
-	e.mu.Lock()
+	e.links.Lock()
 	s.linked(link, err)
-	e.mu.Unlock()
+	e.links.Unlock()
 	return link, err
 }
 
@@ -242,10 +244,10 @@ func (e *Engine) readySync(ctx context.Context) error {
 
 // closeLeaving says goodbye to the links of addresses that left: in Sync mode no goroutine of their own does.
 func (e *Engine) closeLeaving(ctx context.Context) {
-	e.mu.Lock()
+	e.links.Lock()
 	leaving := e.leaving
 	e.leaving = nil
-	e.mu.Unlock()
+	e.links.Unlock()
 	for _, s := range leaving {
 		turn := false
 		select {
@@ -253,10 +255,10 @@ func (e *Engine) closeLeaving(ctx context.Context) {
 			turn = true
 		case <-ctx.Done(): // whoever has it gets the link closed below his feet
 		}
-		e.mu.Lock()
+		e.links.Lock()
 		link := s.link
 		s.link = nil
-		e.mu.Unlock()
+		e.links.Unlock()
 		if link != nil {
 			s.goodbye(ctx, link)
 		}
