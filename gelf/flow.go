@@ -102,7 +102,7 @@ func (s *flowSet) renew(ctx context.Context, i int, now time.Time) (*flow, strin
 			return nil, "", err
 		}
 		s.again = now.Add(jitter.Duration(reopenAfter, 0.2))
-		s.meter.Trouble(udpOutcome(err).Cause, fmt.Errorf("gelf: no new flow to %s, using those open: %w", s.addr, err))
+		s.meter.Trouble(udpOutcome(err).Cause, fmt.Errorf("no new flow, using those open: %w", err))
 	}
 	for s.slots[i] == nil {
 		i = (i + 1) % len(s.slots)

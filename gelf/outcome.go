@@ -3,7 +3,6 @@ package gelf
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 
@@ -15,7 +14,7 @@ import (
 var errNoFlow = errors.New("no flow")
 
 // errDivert says that datagrams cannot carry a record and that there is another way, which can.
-var errDivert = errors.New("gelf: too large for UDP")
+var errDivert = errors.New("too large for UDP")
 
 // udpOutcome says what becomes of a record by what stopped it on its way into datagrams. Nothing is ever "perhaps taken": a
 // receiver drops a message of which it did not get every chunk, and an error means that at least one was not sent.
@@ -24,7 +23,7 @@ var errDivert = errors.New("gelf: too large for UDP")
 //	errDivert                               Divert
 //	ErrTooLarge                             Drop, too_large
 //	ECONNREFUSED; Windows: WSAECONNRESET    Requeue, refused: the answer to an earlier datagram, nothing listens on that port
-//	EMSGSIZE, with no smaller size left     Requeue, mtu: another address may have a better path
+//	EMSGSIZE, with no smaller size left     Drop, too_large: a path that does not take 508 bytes takes no message
 //	ENOBUFS, EAGAIN, ENOMEM, restarts used  Requeue, busy: our own queues are full
 //	write deadline, end of Send's ctx       Requeue, timeout
 //	ctx canceled, socket closed by Close    Requeue, without cause and error: no evidence against the address
@@ -39,15 +38,15 @@ func udpOutcome(err error) ship.Outcome {
 		return ship.Outcome{Do: ship.Divert, Err: err}
 	case errors.Is(err, delivery.ErrTooLarge):
 		return ship.Outcome{Do: ship.Drop, Reason: delivery.ReasonTooLarge, Err: err}
+	case isTooLong(err):
+		return ship.Outcome{Do: ship.Drop, Reason: delivery.ReasonTooLarge, Cause: delivery.CauseMTU, Err: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed):
 		return ship.Outcome{Do: ship.Requeue}
 	}
-	o := ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseOther, Err: fmt.Errorf("gelf: %w", err)}
+	o := ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseOther, Err: err}
 	switch {
 	case isRefused(err):
 		o.Cause = delivery.CauseRefused
-	case isTooLong(err):
-		o.Cause = delivery.CauseMTU
 	case isBusy(err):
 		o.Cause = delivery.CauseBusy
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):

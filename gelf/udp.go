@@ -65,7 +65,7 @@ func (t *udpTransport) Dial(ctx context.Context, addr netip.AddrPort, m *ship.Me
 		closed: make(chan struct{}),
 	}
 	if _, err := l.flows.open(ctx, 0, t.now()); err != nil {
-		return nil, fmt.Errorf("gelf: %w", err)
+		return nil, err
 	}
 	return l, nil
 }
@@ -109,7 +109,7 @@ func (l *udpLink) Send(ctx context.Context, b *ship.Batch) error {
 		}
 		b.Settle(l.sent, b.Len(), o)
 		if endsLink(err) {
-			return fmt.Errorf("gelf: %w", err)
+			return err
 		}
 		return nil
 	}
@@ -185,7 +185,7 @@ func (l *udpLink) fit(data []byte) (payload []byte, cut bool, err error) {
 			return payload, true, nil
 		}
 	}
-	return nil, false, fmt.Errorf("gelf: %d bytes do not fit %d datagrams of %d: %w", len(data), chunk.MaxChunks, l.size, delivery.ErrTooLarge)
+	return nil, false, fmt.Errorf("%d bytes do not fit %d datagrams of %d: %w", len(data), chunk.MaxChunks, l.size, delivery.ErrTooLarge)
 }
 
 // transmit writes payload as datagrams of one new id to one flow, in bursts that the pacer allows.
@@ -245,7 +245,7 @@ func (l *udpLink) shrink(f *flow, err error) bool {
 	if size == 0 {
 		return false
 	}
-	l.meter.Trouble(delivery.CauseMTU, fmt.Errorf("gelf: datagrams to %s shortened from %d to %d bytes: %w", l.flows.addr, l.size, size, err))
+	l.meter.Trouble(delivery.CauseMTU, fmt.Errorf("datagrams shortened from %d to %d bytes: %w", l.size, size, err))
 	l.size = size
 	return true
 }

@@ -131,7 +131,7 @@ func (r *rig) outcomes() string {
 			out = append(out, fmt.Sprintf("%d follows %d", s.from, next))
 		}
 		next = s.to
-		word := strings.TrimSpace(fmt.Sprint(names[s.Do], " ", s.Cause, s.Reason))
+		word := strings.Join(strings.Fields(fmt.Sprint(names[s.Do], " ", s.Cause, " ", s.Reason)), " ")
 		if word != last {
 			flush()
 			count, last = 0, word

@@ -254,7 +254,7 @@ func TestTooLongIsChunkedAnew(t *testing.T) {
 		}
 	}
 	if len(r.troubles) != 2 || r.troubles[0].cause != delivery.CauseMTU || !errors.Is(r.troubles[0].err, errTooLong) ||
-		!strings.HasPrefix(r.troubles[0].err.Error(), "gelf: datagrams to 192.0.2.1:12201 shortened from 1472 to 1452 bytes: ") {
+		!strings.HasPrefix(r.troubles[0].err.Error(), "datagrams shortened from 1472 to 1452 bytes: ") {
 		t.Errorf("%v", r.troubles)
 	}
 	if len(r.chosen) != 2 {
@@ -272,7 +272,7 @@ func TestTooLongEvenAtTheSmallestSize(t *testing.T) {
 	if err := r.send(t.Context(), []byte(`{"a":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.outcomes(); got != "1 requeue mtu" || len(r.troubles) != 1 {
+	if got := r.outcomes(); got != "1 drop mtu too_large" || len(r.troubles) != 1 {
 		t.Errorf("%s, %v", got, r.troubles)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wholelog/wholelog/internal/fake/cluster"
 	"github.com/wholelog/wholelog/internal/fake/gelfd"
 )
 
@@ -19,61 +20,16 @@ const (
 
 // bed is three GELF nodes and their common name.
 type bed struct {
-	nodes [nodes]*gelfd.Server
-	names names
+	*cluster.Cluster
+	lookup func(ctx context.Context) ([]netip.AddrPort, error) // the control's; tests replace it
 }
 
-// startBed prefers nodes with an address each and the same port, as in real life. Systems other than Linux and Windows have one
-// loopback address unless somebody adds more; there the nodes differ by port.
 func startBed() (*bed, error) {
-	b, err := bedOn([nodes]netip.Addr{loopback(1), loopback(2), loopback(3)})
-	if err == nil {
-		return b, nil
-	}
-	return bedOn([nodes]netip.Addr{loopback(1), loopback(1), loopback(1)})
-}
-
-func loopback(last byte) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, last}) }
-
-// bedOn starts the nodes on the addresses given. When these differ, all nodes have the port that was free on the first.
-func bedOn(at [nodes]netip.Addr) (*bed, error) {
-	b := &bed{}
-	port := uint16(0)
-	for i, a := range at {
-		node, err := gelfd.Listen(netip.AddrPortFrom(a, port).String(), gelfd.Options{})
-		if err != nil {
-			b.close()
-			return nil, err
-		}
-		b.nodes[i] = node
-		// A name stands for addresses, not for ports: nodes behind one name have one port.
-		if at[0] != at[1] {
-			port = node.Addr().Port()
-		}
-	}
-	addrs := [nodes]netip.AddrPort{b.nodes[0].Addr(), b.nodes[1].Addr(), b.nodes[2].Addr()}
-	if at[0] == at[1] {
-		b.names = byPort(addrs)
-		return b, nil
-	}
-	var err error
-	if b.names, err = byDNS(addrs); err != nil {
-		b.close()
+	c, err := cluster.Start(nodes, gelfd.Options{})
+	if err != nil {
 		return nil, err
 	}
-	return b, nil
-}
-
-// close ends what was started; errors of sockets that are not needed any more tell nobody anything.
-func (b *bed) close() {
-	for _, n := range b.nodes {
-		if n != nil {
-			_ = n.Close()
-		}
-	}
-	if b.names.close != nil {
-		_ = b.names.close()
-	}
+	return &bed{c, c.Lookup}, nil
 }
 
 // run sends the load, one message at a time: the next one leaves when the nodes have read the last, so that their receive buffers
@@ -110,7 +66,7 @@ func (b *bed) run(ctx context.Context, send func(context.Context, message) error
 // received is what all nodes have read, in bytes; idle says that none of them still has a complete message in hand.
 func (b *bed) received() (bytes uint64, idle bool) {
 	idle = true
-	for _, n := range b.nodes {
+	for _, n := range b.Nodes {
 		s := n.Stats()
 		bytes += s.Bytes
 		idle = idle && s.Whole == s.Datagrams-s.Assembler.TotalChunks+s.Assembler.CompleteMessages
@@ -140,7 +96,7 @@ func (b *bed) settle(ctx context.Context, want uint64) {
 type mark struct{ datagrams, messages [nodes]int }
 
 func (b *bed) mark() (m mark) {
-	for i, n := range b.nodes {
+	for i, n := range b.Nodes {
 		m.datagrams[i] = int(n.Stats().Datagrams)
 		m.messages[i] = len(n.Messages())
 	}
@@ -150,7 +106,7 @@ func (b *bed) mark() (m mark) {
 // count fills in what the nodes received since the mark. A message is whole when its text is the one that was logged, to the last
 // character, and cut when it is the beginning of it and a field says how much is missing. Anything else is neither.
 func (b *bed) count(r *row, since mark) {
-	for i, n := range b.nodes {
+	for i, n := range b.Nodes {
 		r.datagrams[i] = int(n.Stats().Datagrams) - since.datagrams[i]
 		for _, m := range n.Messages()[since.messages[i]:] {
 			number, _ := m.Fields["number"].(int64)

@@ -14,9 +14,9 @@ func TestControlIsFair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
-	one := b.nodes[0].Addr()
-	b.names.lookup = func(context.Context) ([]netip.AddrPort, error) { return []netip.AddrPort{one}, nil }
+	defer b.Close()
+	one := b.Nodes[0].Addr()
+	b.lookup = func(context.Context) ([]netip.AddrPort, error) { return []netip.AddrPort{one}, nil }
 	rows, err := runPerChunk(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestControlIsFair(t *testing.T) {
 			t.Errorf("%d characters: %v whole, want %d on the first node", r.size, r.whole, want)
 		}
 	}
-	for reason, n := range b.nodes[0].Stats().Rejected {
+	for reason, n := range b.Nodes[0].Stats().Rejected {
 		t.Errorf("%d messages refused for %s", n, reason)
 	}
 }

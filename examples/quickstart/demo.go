@@ -14,7 +14,7 @@ func runDemo(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer b.close()
+	defer b.Close()
 	fmt.Fprintf(out, "The same messages, sent two ways to three GELF nodes behind one name. Every look-up of the name gives all\n")
 	fmt.Fprintf(out, "three addresses, each time with another one first. Both ways use gzip and datagrams of at most %d bytes.\n", chunkSize)
 	fmt.Fprintf(out, "All numbers but \"sent\" were counted by the nodes.\n\n")
@@ -47,7 +47,7 @@ func runPerChunk(ctx context.Context, b *bed) ([]row, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	c := &perChunk{conn: conn, lookup: b.names.lookup}
+	c := &perChunk{conn: conn, lookup: b.lookup}
 	return b.run(ctx, c.send, func() uint64 { return c.bytes })
 }
 

@@ -1,10 +1,12 @@
 package main
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/wholelog/wholelog/internal/fake/cluster"
+	"github.com/wholelog/wholelog/internal/fake/gelfd"
 )
 
 // The demonstration itself: it fails when its outcome is not the one it claims. Here its text is checked as well.
@@ -36,12 +38,12 @@ func TestDemonstration(t *testing.T) {
 
 // The way for systems where 127.0.0.2 does not exist shows the same.
 func TestDemonstrationByPort(t *testing.T) {
-	local := netip.MustParseAddr("127.0.0.1")
-	b, err := bedOn([nodes]netip.Addr{local, local, local})
+	c, err := cluster.StartByPort(nodes, gelfd.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
+	defer c.Close()
+	b := &bed{c, c.Lookup}
 	lossy, err := runPerChunk(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)

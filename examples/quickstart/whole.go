@@ -11,8 +11,8 @@ import (
 // runWhole sends the load by wholelog's public API. The resolver is set because the name exists on this machine's loopback only;
 // a service leaves Options out.
 func runWhole(ctx context.Context, b *bed) ([]row, error) {
-	service := b.names.service
-	opts := &gelf.Options{Resolve: resolve.Options{Resolver: b.names.resolver}}
+	service := b.Service
+	opts := &gelf.Options{Resolve: resolve.Options{Resolver: b.Resolver}}
 	// <difference>
 	h, err := gelf.NewHandler("udp://"+service, opts)
 	if err != nil {

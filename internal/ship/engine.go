@@ -44,6 +44,7 @@ type Engine struct {
 	clock   clock
 	max     int      // most bytes of one record
 	handful int      // bytes that the dispatcher takes from the queue at once
+	fill    int      // bytes in the queue that wake the dispatcher between two ticks
 	routes  []*route // main, then fallback
 	hooks   *hooks
 	full    [4]error // what Put returns for a full queue, made once
@@ -105,6 +106,7 @@ func New(c Config) *Engine {
 	e.max = min(maxRecord, e.opts.QueueBytes/4)
 	e.arena.budget = e.opts.QueueBytes
 	e.handful = min(e.opts.QueueBytes/8, 4*segmentBytes)
+	e.fill = max(e.opts.QueueBytes/32, segmentBytes)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.hooks = newHooks(c.Name, e.opts)
 	e.full = fullErrors()

@@ -149,14 +149,26 @@ func TestOutcomes(t *testing.T) {
 		want    func(s delivery.Stats) bool
 		reason  delivery.Reason
 	}{
-		{"requeue counts no try", Outcome{Do: Requeue, Cause: delivery.CauseBusy, Err: boom}, 30,
-			func(s delivery.Stats) bool { return s.Delivered == 1 && s.Resent == 0 }, ""},
+		{
+			"requeue counts no try",
+			Outcome{Do: Requeue, Cause: delivery.CauseBusy, Err: boom},
+			30,
+			func(s delivery.Stats) bool { return s.Delivered == 1 && s.Resent == 0 }, "",
+		},
 		{"requeue without a cause", Outcome{Do: Requeue}, 3, func(s delivery.Stats) bool { return s.Delivered == 1 }, ""},
 		{"resend", Outcome{Do: Resend, Err: boom}, 9, func(s delivery.Stats) bool { return s.Delivered == 1 && s.Resent == 9 }, ""},
-		{"resend until the tries are used up", Outcome{Do: Resend, Err: boom}, 10,
-			func(s delivery.Stats) bool { return s.Dropped == 1 && s.Resent == 9 }, delivery.ReasonTriesExhausted},
-		{"drop", Outcome{Do: Drop, Reason: delivery.ReasonBadEvent, Err: boom}, 1,
-			func(s delivery.Stats) bool { return s.Dropped == 1 }, delivery.ReasonBadEvent},
+		{
+			"resend until the tries are used up",
+			Outcome{Do: Resend, Err: boom},
+			10,
+			func(s delivery.Stats) bool { return s.Dropped == 1 && s.Resent == 9 }, delivery.ReasonTriesExhausted,
+		},
+		{
+			"drop",
+			Outcome{Do: Drop, Reason: delivery.ReasonBadEvent, Err: boom},
+			1,
+			func(s delivery.Stats) bool { return s.Dropped == 1 }, delivery.ReasonBadEvent,
+		},
 		{"drop without a reason", Outcome{Do: Drop}, 1, func(s delivery.Stats) bool { return s.Dropped == 1 }, delivery.ReasonRejected},
 		{"halve alone", Outcome{Do: Halve, Err: boom}, 1, func(s delivery.Stats) bool { return s.Dropped == 1 }, delivery.ReasonRejected},
 		{"divert without a fallback", Outcome{Do: Divert}, 1, func(s delivery.Stats) bool { return s.Dropped == 1 }, delivery.ReasonTooLarge},

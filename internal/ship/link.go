@@ -252,7 +252,7 @@ func (s *slot) meter() *Meter {
 		r.Chose = func(local netip.AddrPort, records, bytes int, why string) {
 			defer func() {
 				if p := recover(); p != nil {
-					e.hooks.trouble("hook", fmt.Errorf("Trace panicked: %v", p))
+					e.hooks.trouble("hook", fmt.Errorf("the Trace hook panicked: %v", p))
 				}
 			}()
 			trace(resolve.Choice{Time: time.Now(), Addr: ep.addr, Local: local, Records: records, Bytes: bytes, Why: why})

@@ -49,8 +49,8 @@ func (e *Engine) Put(level slog.Level, data []byte) error {
 }
 
 // enqueue appends an admitted record to the queue and says whether the dispatcher must be woken for it: waking costs the caller
-// more than everything else here, so the first record after idleness, a segment's worth of bytes and urgent levels do it, and a
-// short tick takes the others along. The caller holds mu.
+// more than everything else here, so the first record after idleness, a good fill and urgent levels do it, and a short tick takes the
+// others along. The caller holds mu.
 func (e *Engine) enqueue(r *Rec) (wake bool) {
 	e.start()
 	if e.parked && !e.ticking {
@@ -59,7 +59,7 @@ func (e *Engine) enqueue(r *Rec) (wake bool) {
 	r.born = e.born
 	e.admit(r)
 	e.queue.push(r)
-	if !e.parked || e.ticking && (e.hungry || e.queue.bytes < segmentBytes && r.level < slog.LevelError) {
+	if !e.parked || e.ticking && (e.hungry || e.queue.bytes < e.fill && r.level < slog.LevelError) {
 		return false
 	}
 	e.parked = false // one wake is enough

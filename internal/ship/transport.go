@@ -15,7 +15,8 @@ import (
 // Transport is one protocol. It is stateless and safe for concurrent use.
 type Transport interface {
 	// Dial opens a link to addr. It is called from the goroutine of that link, may wait until ctx ends, and must not keep ctx.
-	// The link reports what it does to m.
+	// The link reports what it does to m. Errors, here and everywhere in a link, name neither the protocol nor the address: the
+	// engine does.
 	Dial(ctx context.Context, addr netip.AddrPort, m *Meter) (Link, error)
 	// Limits is read once, when the engine is made.
 	Limits() Limits
