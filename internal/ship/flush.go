@@ -113,9 +113,12 @@ func (e *Engine) Ready(ctx context.Context) error {
 // ready says whether a link is open, and sees to it that every address without one is dialled. Once all have failed since asked,
 // it returns why the last one did. The caller holds links.
 func (rt *route) ready(asked stamp) (bool, error) {
+	if rt.oneForAll {
+		rt.pin()
+	}
 	trying := false
 	for _, s := range rt.slots {
-		if !s.ep.usable {
+		if !s.ep.usable || rt.pinned != nil && rt.pinned != s.ep {
 			continue
 		}
 		if s.link != nil {

@@ -130,6 +130,23 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// With PerProcess, Ready opens a link to the one address that will be used, and to no other.
+func TestReadyPerProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newFakeNet(Limits{})
+		e := newTestEngine(net, delivery.Options{}, resolve.Options{Resolver: &answer{set: addrs(5)}, Policy: resolve.PerProcess})
+		if err := e.Ready(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		_ = e.Put(slog.LevelInfo, []byte("m"))
+		mustFlush(t, e)
+		if len(net.dials) != 1 || net.open != 1 {
+			t.Fatalf("dialled %v", net.dials)
+		}
+		_ = e.Close()
+	})
+}
+
 // Close interrupts a dial that hangs and a look-up that hangs.
 func TestCloseInterrupts(t *testing.T) {
 	for _, hang := range []string{"dial", "look-up"} {

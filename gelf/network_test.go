@@ -1,0 +1,191 @@
+package gelf_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/gelf"
+	"github.com/wholelog/wholelog/internal/fake/dnsd"
+	"github.com/wholelog/wholelog/internal/fake/flowlb"
+	"github.com/wholelog/wholelog/internal/fake/gelfd"
+	"github.com/wholelog/wholelog/internal/yardstick"
+	"github.com/wholelog/wholelog/jitter"
+	"github.com/wholelog/wholelog/resolve"
+)
+
+// nodes starts n receivers on 127.0.0.1.
+func nodes(t *testing.T, n int) []*gelfd.Server {
+	t.Helper()
+	all := make([]*gelfd.Server, n)
+	for i := range all {
+		s, err := gelfd.Listen("127.0.0.1:0", gelfd.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		all[i] = s
+	}
+	return all
+}
+
+// wait polls until done, or fails the test with what say says.
+func wait(t *testing.T, done func() bool, say func() string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			t.Fatal(say())
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// A balancer hashes every flow to one of its nodes. One message uses one flow, so it is whole wherever it lands, and the flows of one
+// handler reach all nodes behind a single address.
+func TestFlowsReachEveryNodeBehindABalancer(t *testing.T) {
+	servers := nodes(t, 3)
+	targets := make([]netip.AddrPort, len(servers))
+	for i, s := range servers {
+		targets[i] = s.Addr()
+	}
+	lb, err := flowlb.Listen([]string{"127.0.0.1:0"}, targets, flowlb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lb.Close()
+	h, err := gelf.NewHandler("udp://"+lb.VIPs()[0].String(), &gelf.Options{Flows: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	log := slog.New(h)
+	got := func() (sum int) {
+		for _, s := range servers {
+			sum += len(s.Messages())
+		}
+		return sum
+	}
+	for i := range 64 {
+		log.Info(yardstick.Text(6000, uint64(i)))
+		if err := h.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, func() bool { return got() > i }, func() string { return fmt.Sprintf("%d of %d arrived; %+v", got(), i+1, h.Stats()) })
+	}
+	for i, s := range servers {
+		if len(s.Messages()) == 0 {
+			t.Errorf("node %d got nothing: 32 flows reach one of three nodes only, once in a million runs", i)
+		}
+		for _, m := range s.Messages() {
+			if len(m.From) != 1 || len(m.Sizes) < 2 {
+				t.Errorf("a message of %d datagrams from %v", len(m.Sizes), m.From)
+			}
+		}
+	}
+}
+
+// R38, R43: while the name does not resolve, construction succeeds and records wait; they arrive once it does.
+func TestR38_R43_DNSDownAtStart(t *testing.T) {
+	server := nodes(t, 1)[0]
+	dns, err := dnsd.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dns.Close()
+	const host = "graylog.test."
+	dns.Set(host, dnsd.Answer{RCode: dnsd.ServFail})
+	target := fmt.Sprintf("%s:%d", host, server.Addr().Port())
+	var told []string
+	h, err := gelf.NewHandler("udp://"+target, &gelf.Options{
+		Resolve: resolve.Options{Resolver: resolve.DNS(target, dns.Resolver()), Refresh: 100 * time.Millisecond},
+		Delivery: delivery.Options{
+			Backoff: jitter.Backoff{Base: 10 * time.Millisecond, Max: 50 * time.Millisecond},
+			OnError: func(err error) { told = append(told, err.Error()) }, // one goroutine calls it; read after Close
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(h)
+	for i := range 10 {
+		log.Info("waiting", "n", i)
+	}
+	wait(t, func() bool { return h.Stats().LookupErrors >= 2 }, func() string { return fmt.Sprintf("%+v", h.Stats()) })
+	if s := h.Stats(); s.Pending != 10 || s.Dropped != 0 {
+		t.Errorf("while the name does not resolve: %+v", s)
+	}
+	dns.Set(host, dnsd.Answer{Addrs: []netip.Addr{server.Addr().Addr()}, TTL: time.Minute})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := h.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(ctx, 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	if len(told) == 0 || !strings.HasPrefix(told[0], "gelf: ") || !strings.Contains(told[0], host) {
+		t.Errorf("told: %q", told)
+	}
+}
+
+// A receiver that is down and comes back: what the kernel refused is kept and arrives. The first message after it went is the one
+// that the refusal answers; UDP lost it without a word.
+func TestReceiverRestart(t *testing.T) {
+	first, err := gelfd.Listen("127.0.0.1:0", gelfd.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := first.Addr().String()
+	h, err := gelf.NewHandler("udp://"+addr, &gelf.Options{
+		Flows: 1, // so that the refusal of one message meets the next
+		Delivery: delivery.Options{
+			Backoff: jitter.Backoff{Base: 5 * time.Millisecond, Max: 20 * time.Millisecond}, OnError: func(error) {},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	log := slog.New(h)
+	log.Info("before")
+	if err := first.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	for i := range 50 {
+		log.Info(yardstick.Text(4000, uint64(i)), "n", i)
+	}
+	refused := func() uint64 { return h.Stats().Endpoints[0].Errors[delivery.CauseRefused] }
+	wait(t, func() bool { return refused() > 0 }, func() string { return fmt.Sprintf("%+v", h.Stats()) })
+
+	second, err := gelfd.Listen(addr, gelfd.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := h.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	s := h.Stats()
+	// Each refusal stands for one message that was sent into the void before it.
+	want := 50 - int(refused())
+	if err := second.Wait(ctx, want); err != nil {
+		t.Fatalf("%v; %+v", err, s)
+	}
+	if s.Delivered != 51 || s.Dropped != 0 || s.Resent != 0 {
+		t.Errorf("%+v", s)
+	}
+}
