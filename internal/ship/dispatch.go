@@ -113,8 +113,8 @@ func (e *Engine) take(now stamp) bool {
 			at = rt.hand.insert(at, r)
 		}
 		rt.last = nil
-		for !rt.fallback && e.queue.n > 0 && rt.hand.bytes < e.handful {
-			rt.hand.push(e.queue.pop())
+		if !rt.fallback {
+			rt.hand.draw(&e.queue, e.handful)
 		}
 		more = more || rt.hand.n > before
 	}

@@ -105,7 +105,7 @@ func New(c Config) *Engine {
 	e.clock.start = time.Now()
 	e.max = min(maxRecord, e.opts.QueueBytes/4)
 	e.arena.budget = e.opts.QueueBytes
-	e.handful = min(e.opts.QueueBytes/8, 4*segmentBytes)
+	e.handful = min(e.opts.QueueBytes/8, 8*segmentBytes)
 	e.fill = max(e.opts.QueueBytes/32, segmentBytes)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.hooks = newHooks(c.Name, e.opts)

@@ -71,6 +71,25 @@ func (l *list) pop() *Rec {
 	return r
 }
 
+// draw moves records from the front of o to the end of l until l holds so many bytes: all at once when they are not too many.
+func (l *list) draw(o *list, bytes int) {
+	if o.n > 0 && l.bytes+o.bytes <= bytes {
+		if l.tail == nil {
+			l.head = o.head
+		} else {
+			l.tail.next = o.head
+		}
+		l.tail = o.tail
+		l.n += o.n
+		l.bytes += o.bytes
+		*o = list{}
+		return
+	}
+	for o.n > 0 && l.bytes < bytes {
+		l.push(o.pop())
+	}
+}
+
 // insert puts r at its place by Seq, looking from after on when that record stands before it. Records that come back do so in
 // rising order, so each insertion begins where the last one ended. It returns r, the next after.
 func (l *list) insert(after, r *Rec) *Rec {
