@@ -61,7 +61,7 @@ func newEncoder(c *config) *encoder {
 func (e *encoder) begin(s *scope, head []byte, limit int) {
 	e.buf = append(append(e.buf[:0], head...), s.bound...)
 	e.limit = limit
-	e.names.copyFrom(&s.names)
+	e.names.begin(&s.names)
 	e.tally = s.tally
 }
 

@@ -137,18 +137,21 @@ func appendGroup(prefix []byte, name string) (out []byte, mended bool) {
 
 // key appends the attribute's name, made one that Graylog stores, with what stands around it.
 func (e *encoder) key(key string) []byte {
-	known := e.known.at(e.prefix, key)
-	if known.is(e.prefix, key) && e.names.add(known.hash) {
-		if e.mendedAt > 0 {
-			e.repaired++
-		}
-		return known.append(e.buf)
+	known := e.known.at(e.names.sum, e.prefix, key)
+	if !known.is(e.names.sum, e.prefix, key) {
+		return e.newKey(key, known)
 	}
-	return e.newKey(key, known)
+	e.names.know(known.hash)
+	if known.changed || e.mendedAt > 0 {
+		e.repaired++
+	}
+	return known.append(e.buf)
 }
 
-// newKey is key for a name that is not known yet, is taken or needs mending. known is its place.
+// newKey is key for a name that is not known at its place, which is known.
 func (e *encoder) newKey(key string, known *knownName) []byte {
+	e.names.settle()
+	taken := e.names.sum
 	b := append(e.buf, nameStart...)
 	start := len(b)
 	b = append(b, e.prefix...)
@@ -158,18 +161,16 @@ func (e *encoder) newKey(key string, known *knownName) []byte {
 	} else {
 		b, changed = appendCleanName(b, start, key)
 	}
-	hash := hashName(b[start:])
-	switch {
-	case isReservedPrefix(b[start:]) || !e.names.add(hash):
+	if isReservedPrefix(b[start:]) || !e.names.add(hashName(b[start:])) {
 		b = e.names.free(b, start)
 		changed = true
-	case !changed:
-		known.set(e.prefix, key, hash)
 	}
+	b = append(b, nameEnd...)
+	known.set(taken, e.prefix, key, b[len(e.buf):], e.names.sum-taken, changed)
 	if changed || e.mendedAt > 0 {
 		e.repaired++
 	}
-	return append(b, nameEnd...)
+	return b
 }
 
 // blank returns whether Graylog takes s for blank: it trims everything up to the space, and then asks Java whether what is

@@ -10,7 +10,12 @@ import (
 
 // nameSet is the names of one message as Graylog stores them: a hash table of their hashes. Two names with one hash only
 // mean that one of them gets a number it did not need.
+//
+// The table is behind as long as all names are known ones, which need no look into it; settle brings it up to date.
 type nameSet struct {
+	sum   uint64   // of all hashes that were added since the set was made
+	base  *nameSet // what the table has still to be copied from
+	fresh []uint64 // hashes that the table has not yet
 	slots []uint64 // 0 is free; len is a power of two
 	used  int
 	next  map[uint64]int // the number that the next repetition of a name gets; made at the first one
@@ -30,24 +35,49 @@ func newNameSet(extra ...string) nameSet {
 	return s
 }
 
-// copyFrom makes s equal to o, reusing its memory.
-func (s *nameSet) copyFrom(o *nameSet) {
-	s.slots = append(s.slots[:0], o.slots...)
-	s.used = o.used
-	if len(s.next)+len(o.next) > 0 { // seldom; even a nil map costs something
+// begin makes s equal to base, which must not change any more.
+func (s *nameSet) begin(base *nameSet) {
+	s.sum, s.base, s.fresh = base.sum, base, s.fresh[:0]
+}
+
+// know adds a name that is known to be new.
+func (s *nameSet) know(h uint64) {
+	s.sum += h
+	s.fresh = append(s.fresh, h)
+}
+
+// settle brings the table up to date.
+func (s *nameSet) settle() {
+	if base := s.base; base != nil {
+		s.base = nil
+		s.slots = append(s.slots[:0], base.slots...)
+		s.used = base.used
 		clear(s.next)
-		for h, n := range o.next {
+		for h, n := range base.next {
 			s.repeats()[h] = n
 		}
 	}
+	for _, h := range s.fresh {
+		s.insert(h)
+	}
+	s.fresh = s.fresh[:0]
 }
 
 func (s *nameSet) clone() nameSet {
-	return nameSet{slots: slices.Clone(s.slots), used: s.used, next: maps.Clone(s.next)}
+	s.settle()
+	return nameSet{sum: s.sum, slots: slices.Clone(s.slots), used: s.used, next: maps.Clone(s.next)}
 }
 
-// add returns false when the name is in the set already.
+// add adds a name to a settled set. It returns false when it is in there already.
 func (s *nameSet) add(h uint64) bool {
+	if !s.insert(h) {
+		return false
+	}
+	s.sum += h
+	return true
+}
+
+func (s *nameSet) insert(h uint64) bool {
 	if 2*s.used >= len(s.slots) {
 		s.grow()
 	}
@@ -69,7 +99,7 @@ func (s *nameSet) grow() {
 	s.slots, s.used = make([]uint64, 2*len(old)), 0
 	for _, h := range old {
 		if h != 0 {
-			s.add(h)
+			s.insert(h)
 		}
 	}
 }

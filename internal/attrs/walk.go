@@ -60,7 +60,9 @@ func NewWalker(v Visitor, replace func(groups []string, a slog.Attr) slog.Attr) 
 
 // Begin prepares for a new record. groups are those that WithGroup opened around what is walked next.
 func (w *Walker) Begin(groups []string) {
-	w.groups = append(w.groups[:0], groups...)
+	if w.Replace != nil {
+		w.groups = append(w.groups[:0], groups...)
+	}
 	w.depth, w.left, w.exhausted = 0, maxAttrs, false
 }
 
@@ -75,8 +77,8 @@ func (w *Walker) Record(r *slog.Record) (shown bool) {
 
 // Attrs walks over as. It returns whether the visitor was shown something.
 func (w *Walker) Attrs(as []slog.Attr) (shown bool) {
-	for _, a := range as {
-		shown = w.attr(a) || shown
+	for i := range as {
+		shown = w.attr(as[i]) || shown
 	}
 	return shown
 }
