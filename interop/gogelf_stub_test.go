@@ -1,0 +1,3 @@
+package interop
+
+import _ "github.com/Graylog2/go-gelf/gelf"
