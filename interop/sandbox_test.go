@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,43 +24,60 @@ const insideVar = "INTEROP_NLBSIM_DIR"
 func inside() bool { return os.Getenv(insideVar) != "" }
 
 // behindBalancer says whether the test runs in the client's place before the balancer of nlbsim.sh. Outside, it builds the balancer,
-// runs the same test there, takes over its verdict, and returns false. Where the system allows no namespaces it says so loudly and
-// skips the test.
+// runs the same test there, takes over its verdict, and returns false.
 func behindBalancer(t *testing.T, mode string) bool {
 	t.Helper()
 	if inside() {
 		return true
 	}
+	version(t, find(t, "ip"), "-V")
+	version(t, find(t, "nft"), "--version")
 	dir := workDir(t)
 	sim := script(t, dir, "nlbsim.sh")
-	find(t, "ip")
-	version(t, find(t, "nft"), "--version")
-	version(t, find(t, "unshare"), "--version")
+	enter(t, dir, sim, dir, "sandbox", "sh", "-c", `"$0" "$1" up "$2" && shift 2 && exec "$0" "$@"`, sim, dir, mode, dir, "cli")
+	return false
+}
 
-	who, ok := namespaceUser(t, dir, sim, mode)
+// ownNetwork says whether the test runs in a network namespace with a loopback interface and nothing else, in which it may capture.
+// Outside, it behaves like behindBalancer. The user keeps its number there, because tcpdump as root insists on becoming another.
+func ownNetwork(t *testing.T) bool {
+	t.Helper()
+	if inside() {
+		return true
+	}
+	enter(t, workDir(t), find(t, "unshare"), "-Un", "--map-current-user", "--keep-caps",
+		"sh", "-c", `"$0" link set lo up && exec "$@"`, find(t, "ip"))
+	return false
+}
+
+// enter runs the test that calls it once more, as the last arguments of a command that makes namespaces. Where the system allows
+// none, it says so loudly and skips the test.
+func enter(t *testing.T, dir string, prefix ...string) {
+	t.Helper()
+	version(t, find(t, "unshare"), "--version")
+	who, ok := namespaceUser(t, dir, prefix)
 	if !ok {
-		t.Log("!!!! NO NAMESPACES: this system allows none, and WHAT A LOAD BALANCER DOES WAS NOT TESTED !!!!")
+		t.Log("!!!! NO NAMESPACES: this system allows none, and WHAT THIS TEST IS ABOUT WAS NOT TESTED !!!!")
 		t.Skip("!!!! no namespaces")
 	}
-	cmd := command(dir, sim, dir, "sandbox", "sh", "-c", `"$0" "$1" up "$2" && shift 2 && exec "$0" "$@"`, sim, dir, mode,
-		dir, "cli", ownBinary(t, dir), "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")
+	args := append(slices.Clone(prefix), ownBinary(t, dir), "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")
+	cmd := command(dir, args[0], args[1:]...)
 	cmd.SysProcAttr.Credential = who
 	cmd.Env = append(cmd.Env, insideVar+"="+dir)
 	p := run(t, cmd)
 	<-p.exited
-	t.Logf("inside the namespaces:\n%s", p.out.String())
 	// The exit status alone would be content with a test that was not there.
 	if p.err != nil || !strings.Contains(p.out.String(), "--- PASS: "+t.Name()) {
 		t.Errorf("the test inside the namespaces: %v", p.err)
 	}
-	return false
+	t.Logf("inside the namespaces:\n%s", p.out.String())
 }
 
-// namespaceUser finds out who may build the balancer: an unprivileged user where the system lets one, else whoever runs the tests.
-func namespaceUser(t *testing.T, dir, sim, mode string) (*syscall.Credential, bool) {
+// namespaceUser finds out who may make the namespaces: an unprivileged user where the system lets one, else whoever runs the tests.
+func namespaceUser(t *testing.T, dir string, prefix []string) (*syscall.Credential, bool) {
 	t.Helper()
-	for _, who := range []*syscall.Credential{unprivileged(), nil} {
-		cmd := command(dir, sim, dir, "sandbox", sim, dir, "up", mode)
+	for _, who := range slices.Compact([]*syscall.Credential{unprivileged(), nil}) {
+		cmd := command(dir, prefix[0], append(slices.Clone(prefix[1:]), "true")...)
 		cmd.SysProcAttr.Credential = who
 		out, err := cmd.CombinedOutput()
 		if err == nil {
