@@ -30,16 +30,16 @@ type Options struct {
 	// one wait and not one per call. 0 means 100 ms.
 	MaxBlock time.Duration
 
-	// Reserve is the share of QueueBytes that only records at slog.LevelWarn and above may use. 0 means 0.1, a negative share
-	// none. It is not available in this version: nothing is reserved yet, and a positive share is an error.
+	// Reserve is the share of QueueBytes that only records at slog.LevelWarn and above may use, so that a flood of others does
+	// not shut them out. 0 means 0.1, a negative share none; 1 and more is an error.
 	Reserve float64
 
-	// RecordRate is the most records that leave in a second; what is more waits, also during Close. 0 means no limit. It
-	// is not available in this version: any other value is an error.
+	// RecordRate is the most records that leave in a second, evenly spaced; what is more waits in the queue, also during Close,
+	// and with Sync in the log call. 0 means no limit, negative is an error.
 	RecordRate int
 
-	// ByteRate is the most encoded bytes that leave in a second, like RecordRate. 0 means no limit. It is not available in
-	// this version: any other value is an error.
+	// ByteRate is the most bytes of encoded records that leave in a second, like RecordRate. 0 means no limit, negative is an
+	// error.
 	ByteRate int
 
 	// RetryFor is the longest time one record is tried, from Handle on; then it is dropped with ReasonRetryExpired. 0 means no
@@ -74,8 +74,8 @@ type Options struct {
 	// ReasonSyncFailed. 0 means 2 s. Without Sync it has no effect.
 	SyncTimeout time.Duration
 
-	// Summary sends one record at slog.LevelWarn through the handler itself after losses, at most every 10 s; it is counted in
-	// Stats.Own only. It is not available in this version: true is an error.
+	// Summary sends one record at slog.LevelWarn through the handler itself after losses, at most every 10 s, that says how many
+	// records were lost and why. It leaves when there is room for it, and is counted in Stats.Own only.
 	Summary bool
 
 	// OnDrop is called for every loss; losses that come fast are summed by reason, address and level. Calls come from one
@@ -90,7 +90,7 @@ type Options struct {
 	OnError func(error)
 }
 
-// Validate returns an error for the first field whose value is out of range or not available in this version. The text starts
+// Validate returns an error for the first field whose value is out of range The text starts
 // with the field's name ("QueueBytes: …"), so that a caller can put the path to it in front.
 func (o Options) Validate() error {
 	if o.QueueBytes != 0 && o.QueueBytes < minQueueBytes {
@@ -125,22 +125,14 @@ func (o Options) Validate() error {
 	if o.Backoff.Mode > jitter.None {
 		return invalid("Backoff.Mode", "%v is not known", o.Backoff.Mode)
 	}
-	return o.validateMissing()
-}
-
-// validateMissing refuses what needs machinery that does not exist yet. An option that is silently ignored would be worse.
-func (o Options) validateMissing() error {
-	if o.Reserve > 0 || math.IsNaN(o.Reserve) {
-		return invalid("Reserve", "%v is not available in this version; leave it 0, or below 0 for none", o.Reserve)
+	if !(o.Reserve < 1) { // NaN too
+		return invalid("Reserve", "%v is not a share below 1", o.Reserve)
 	}
-	if o.RecordRate != 0 {
-		return invalid("RecordRate", "%d is not available in this version; leave it 0", o.RecordRate)
+	if o.RecordRate < 0 {
+		return invalid("RecordRate", "%d is negative", o.RecordRate)
 	}
-	if o.ByteRate != 0 {
-		return invalid("ByteRate", "%d is not available in this version; leave it 0", o.ByteRate)
-	}
-	if o.Summary {
-		return invalid("Summary", "true is not available in this version; leave it false")
+	if o.ByteRate < 0 {
+		return invalid("ByteRate", "%d is negative", o.ByteRate)
 	}
 	return nil
 }

@@ -43,12 +43,11 @@ func TestOptionsValidate(t *testing.T) {
 		{Options{Backoff: jitter.Backoff{Factor: math.Inf(1)}}, "Backoff.Factor: +Inf is not a number from 1 up"},
 		{Options{Backoff: jitter.Backoff{Mode: 3}}, "Backoff.Mode: Mode(3) is not known"},
 		{Options{Reserve: -1}, ""},
-		{Options{Reserve: 0.1}, "Reserve: 0.1 is not available in this version; leave it 0, or below 0 for none"},
-		{Options{Reserve: math.NaN()}, "Reserve: NaN is not available in this version; leave it 0, or below 0 for none"},
-		{Options{RecordRate: 1}, "RecordRate: 1 is not available in this version; leave it 0"},
-		{Options{RecordRate: -1}, "RecordRate: -1 is not available in this version; leave it 0"},
-		{Options{ByteRate: 1}, "ByteRate: 1 is not available in this version; leave it 0"},
-		{Options{Summary: true}, "Summary: true is not available in this version; leave it false"},
+		{Options{Reserve: 0.99, RecordRate: 1, ByteRate: 1, Summary: true}, ""},
+		{Options{Reserve: 1}, "Reserve: 1 is not a share below 1"},
+		{Options{Reserve: math.NaN()}, "Reserve: NaN is not a share below 1"},
+		{Options{RecordRate: -1}, "RecordRate: -1 is negative"},
+		{Options{ByteRate: -1}, "ByteRate: -1 is negative"},
 	} {
 		err := tt.o.Validate()
 		if got := fmt.Sprint(err); got != tt.want && (err != nil || tt.want != "") {

@@ -33,6 +33,7 @@ type segment struct {
 // budget bounds the heap. All of it is guarded by the engine's mu.
 type arena struct {
 	budget      int
+	reserve     int      // of budget: for records at Warn and above
 	used        int      // charges of the segments in the list
 	first, last *segment // in order of Seq; last is being filled
 	spare       []*segment
@@ -40,16 +41,27 @@ type arena struct {
 	seq         uint64
 }
 
+// limit is what a record of this level may fill the arena up to.
+func (a *arena) limit(level slog.Level) int {
+	if level >= slog.LevelWarn {
+		return a.budget
+	}
+	return a.budget - a.reserve
+}
+
 // add copies data into the arena, or returns nil when the budget has no room for it.
 func (a *arena) add(level slog.Level, data []byte) *Rec {
-	s := a.last
+	s, limit := a.last, a.limit(level)
+	if a.used > limit {
+		return nil
+	}
 	if s == nil || cap(s.buf)-len(s.buf) < len(data) {
-		if s = a.open(len(data)); s == nil {
+		if s = a.open(len(data), limit); s == nil {
 			return nil
 		}
 	}
 	if s.n == len(s.blocks)*blockRecs {
-		if !a.room(blockCost) {
+		if !a.room(blockCost, limit) {
 			return nil
 		}
 		s.blocks = append(s.blocks, new(block))
@@ -67,12 +79,15 @@ func (a *arena) add(level slog.Level, data []byte) *Rec {
 	return r
 }
 
-// room says whether cost more bytes fit, giving spare segments back where that helps.
-func (a *arena) room(cost int) bool {
-	for a.used+a.spareCost+cost > a.budget && len(a.spare) > 0 {
+// room says whether cost more bytes fit below limit, giving spare segments back where the budget needs it.
+func (a *arena) room(cost, limit int) bool {
+	if a.used+cost > limit {
+		return false
+	}
+	for a.used+a.spareCost+cost > a.budget {
 		a.dropSpare()
 	}
-	return a.used+a.spareCost+cost <= a.budget
+	return true
 }
 
 func (a *arena) dropSpare() {
@@ -83,15 +98,18 @@ func (a *arena) dropSpare() {
 }
 
 // open appends a segment with room for size bytes; a record larger than a segment gets one alone.
-func (a *arena) open(size int) *segment {
+func (a *arena) open(size, limit int) *segment {
 	var s *segment
 	if size <= segmentBytes && len(a.spare) > 0 {
 		s = a.spare[len(a.spare)-1]
+		if a.used+s.charge > limit {
+			return nil
+		}
 		a.dropSpare()
 	} else {
 		size = max(size, segmentBytes)
 		cost := size + segmentCost + blockCost
-		if !a.room(cost) {
+		if !a.room(cost, limit) {
 			return nil
 		}
 		s = &segment{buf: make([]byte, 0, size), blocks: []*block{new(block)}, charge: cost}

@@ -34,6 +34,7 @@ func (e *Engine) dispatch() {
 		} else if e.ledger.pending == 0 {
 			e.arena.rest()
 		}
+		wait = min(wait, e.summarise(now))
 		e.hungry = hungry
 		e.parked = hungry || e.queue.n == 0
 		parked := e.parked
@@ -135,7 +136,11 @@ func (rt *route) play(now stamp) time.Duration {
 			e.expire(r, rt)
 			continue
 		}
-		s, wait := rt.pick(r, now)
+		wait := e.shaper.wait(now)
+		var s *slot
+		if wait <= 0 {
+			s, wait = rt.pick(r, now)
+		}
 		if s == nil {
 			if limit > 0 {
 				wait = min(wait, limit-r.born.age(now)+time.Millisecond)
@@ -143,6 +148,7 @@ func (rt *route) play(now stamp) time.Duration {
 			return wait
 		}
 		rt.hand.pop()
+		e.shaper.take(now, len(r.data))
 		if s.push(r) {
 			e.due = append(e.due, s)
 		}

@@ -39,17 +39,19 @@ const maxRecord = 8<<20 - 1
 // counters), links guards what is dealt (endpoints, slots with their inboxes and batches). Who needs both locks links first.
 // Neither is held for I/O or for a call of somebody else's code.
 type Engine struct {
-	name    string
-	opts    delivery.Options // defaults resolved
-	clock   clock
-	max     int      // most bytes of one record
-	handful int      // bytes that the dispatcher takes from the queue at once
-	fill    int      // bytes in the queue that wake the dispatcher between two ticks
-	routes  []*route // main, then fallback
-	hooks   *hooks
-	full    [4]error // what Put returns for a full queue, made once
+	name      string
+	opts      delivery.Options // defaults resolved
+	clock     clock
+	max       int      // most bytes of one record
+	handful   int      // bytes that the dispatcher takes from the queue at once
+	fill      int      // bytes in the queue that wake the dispatcher between two ticks
+	routes    []*route // main, then fallback
+	hooks     *hooks
+	encodeOwn func(dst []byte, r slog.Record) []byte
+	full      [4]error // what Put returns for a full queue, made once
 
 	links   sync.Mutex
+	shaper  shaper
 	held    int           // bytes of records that are dealt and not settled
 	runs    []run         // delivered, not yet in the ledger
 	latest  time.Time     // of the last delivery
@@ -57,16 +59,17 @@ type Engine struct {
 	leaving []*slot       // Sync: links of addresses that left, to be closed by the next caller
 	news    chan struct{} // Ready: closed when a link was opened or could not be; nil when nobody waits
 
-	mu     sync.Mutex
-	arena  arena
-	queue  list // not yet dealt, in order of Seq
-	ledger ledger
-	epochs epochs
-	born   stamp         // given to records until the dispatcher looks again
-	turned Rec           // stands for records that were turned away
-	refuse bool          // Block: a wait ended in a drop; calls fail at once until a quarter of the budget is free
-	roomy  chan struct{} // Block: closed when memory was freed; nil when nobody waits
-	state  lifeState     // written with links and mu
+	mu      sync.Mutex
+	arena   arena
+	queue   list // not yet dealt, in order of Seq
+	ledger  ledger
+	summary summary
+	epochs  epochs
+	born    stamp         // given to records until the dispatcher looks again
+	turned  Rec           // stands for records that were turned away
+	refuse  bool          // Block: a wait ended in a drop; calls fail at once until a quarter of the budget is free
+	roomy   chan struct{} // Block: closed when memory was freed; nil when nobody waits
+	state   lifeState     // written with links and mu
 
 	// What Put knows of the dispatcher, guarded by mu.
 	parked  bool // it waits in select
@@ -105,11 +108,15 @@ func New(c Config) *Engine {
 	e.clock.start = time.Now()
 	e.max = min(maxRecord, e.opts.QueueBytes/4)
 	e.arena.budget = e.opts.QueueBytes
+	e.arena.reserve = int(max(e.opts.Reserve, 0) * float64(e.opts.QueueBytes))
+	e.shaper = newShaper(e.opts)
 	e.handful = min(e.opts.QueueBytes/8, 8*segmentBytes)
 	e.fill = max(e.opts.QueueBytes/32, segmentBytes)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.hooks = newHooks(c.Name, e.opts)
 	e.full = fullErrors()
+	e.encodeOwn = c.Own
+	e.summary.on = c.Options.Summary && c.Own != nil
 	for i, r := range []Route{c.Main, c.Fallback} {
 		if r.Transport == nil {
 			continue
@@ -129,6 +136,9 @@ func withDefaults(o delivery.Options) delivery.Options {
 	}
 	if o.QueueBytes == 0 {
 		o.QueueBytes = 16 << 20
+	}
+	if o.Reserve == 0 {
+		o.Reserve = 0.1
 	}
 	if o.Tries == 0 {
 		o.Tries = 10

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 
 	"github.com/wholelog/wholelog/delivery"
@@ -26,6 +27,16 @@ func guardSend(ctx context.Context, l Link, b *Batch) (err error) {
 func guardDrain(ctx context.Context, l Link) (err error) {
 	defer guard(&err)
 	return l.Drain(ctx)
+}
+
+// guardOwn encodes a record of the engine's own; nil when that panics.
+func guardOwn(encode func([]byte, slog.Record) []byte, r slog.Record) (data []byte) {
+	defer func() {
+		if recover() != nil {
+			data = nil
+		}
+	}()
+	return encode(nil, r)
 }
 
 func guard(err *error) {

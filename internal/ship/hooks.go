@@ -34,6 +34,7 @@ type hooks struct {
 	dataBytes int
 	troubles  map[delivery.Cause]*trouble
 	errs      []error
+	summary   func() // sends the library's own record
 	running   bool
 	idle      chan struct{} // closed when the goroutine ends
 
@@ -127,6 +128,14 @@ func (h *hooks) tell(t *trouble, err error) {
 	h.errs = append(h.errs, err)
 }
 
+// send has the hook goroutine call f: it encodes a record, which may run the user's code.
+func (h *hooks) send(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.summary = f
+	h.kick()
+}
+
 // kick starts the goroutine if it does not run. The caller holds mu.
 func (h *hooks) kick() {
 	if h.running || h.sync {
@@ -152,6 +161,12 @@ func (h *hooks) next() bool {
 		h.errs = h.errs[1:]
 		h.mu.Unlock()
 		h.call(func() { h.onError(err) })
+		return true
+	}
+	if send := h.summary; send != nil {
+		h.summary = nil
+		h.mu.Unlock()
+		send()
 		return true
 	}
 	if len(h.order) > 0 {
@@ -184,7 +199,7 @@ func (h *hooks) call(f func()) {
 // flushSync is the end of Handle in Sync mode: it makes the calls that are due, unless another goroutine is at it.
 func (h *hooks) flushSync() {
 	h.mu.Lock()
-	if h.running || len(h.errs)+len(h.order) == 0 {
+	if h.running || len(h.errs)+len(h.order) == 0 && h.summary == nil {
 		h.mu.Unlock()
 		return
 	}

@@ -14,6 +14,7 @@ type ledger struct {
 	pending                      uint64
 	pendingBytes                 uint64
 	resent, diverted             uint64
+	own                          uint64
 	waits                        uint64
 	waitTime                     time.Duration
 	reasons                      []reasonCount // few, so that a search beats a map
@@ -28,25 +29,31 @@ type reasonCount struct {
 
 // admit counts a record that was given to the engine. The caller holds mu.
 func (e *Engine) admit(r *Rec) {
+	r.epoch = e.epochs.enter()
+	if r.flags&own != 0 {
+		e.ledger.own++
+		return
+	}
 	e.ledger.accepted++
 	e.ledger.pending++
 	e.ledger.pendingBytes += uint64(len(r.data))
-	r.epoch = e.epochs.enter()
 }
 
 // run is a number of records that end in the same way and lie together, so that they are counted at once.
 type run struct {
 	seg      *segment
 	epoch    uint64
+	own      bool
 	n, bytes int
 }
 
 // add takes r into the run, or says that it belongs to another one. A record in a run is done with.
 func (f *run) add(r *Rec) bool {
-	if f.n > 0 && (f.seg != r.seg || f.epoch != r.epoch) {
+	mine := r.flags&own != 0
+	if f.n > 0 && (f.seg != r.seg || f.epoch != r.epoch || f.own != mine) {
 		return false
 	}
-	f.seg, f.epoch = r.seg, r.epoch
+	f.seg, f.epoch, f.own = r.seg, r.epoch, mine
 	f.n++
 	f.bytes += len(r.data)
 	r.flags |= done
@@ -56,14 +63,16 @@ func (f *run) add(r *Rec) bool {
 
 // finish ends the life of a run of records: they are delivered, or lost for reason. The caller holds mu.
 func (e *Engine) finish(f run, lost delivery.Reason) {
-	n := uint64(f.n)
-	e.ledger.pending -= n
-	e.ledger.pendingBytes -= uint64(f.bytes)
-	if lost == "" {
-		e.ledger.delivered += n
-	} else {
-		e.ledger.dropped += n
-		e.ledger.blame(lost, n)
+	if n := uint64(f.n); !f.own {
+		e.ledger.pending -= n
+		e.ledger.pendingBytes -= uint64(f.bytes)
+		if lost == "" {
+			e.ledger.delivered += n
+		} else {
+			e.ledger.dropped += n
+			e.ledger.reasons = count(e.ledger.reasons, lost, n)
+			e.summary.losses(lost, n)
+		}
 	}
 	e.epochs.leave(f.epoch, f.n)
 	if f.seg != nil && e.arena.settled(f.seg, f.n) {
@@ -71,15 +80,15 @@ func (e *Engine) finish(f run, lost delivery.Reason) {
 	}
 }
 
-// blame counts n records lost for reason.
-func (l *ledger) blame(reason delivery.Reason, n uint64) {
-	for i := range l.reasons {
-		if l.reasons[i].reason == reason {
-			l.reasons[i].n += n
-			return
+// count adds n records lost for reason.
+func count(to []reasonCount, reason delivery.Reason, n uint64) []reasonCount {
+	for i := range to {
+		if to[i].reason == reason {
+			to[i].n += n
+			return to
 		}
 	}
-	l.reasons = append(l.reasons, reasonCount{reason, n})
+	return append(to, reasonCount{reason, n})
 }
 
 // post brings delivered runs into the ledger. Callers who log in a loop keep mu busy; a link does not queue up behind them for a
@@ -144,7 +153,7 @@ func (e *Engine) Stats() delivery.Stats {
 	s := delivery.Stats{
 		Accepted: l.accepted, Delivered: l.delivered, Dropped: l.dropped, Pending: l.pending,
 		Resent: l.resent, Diverted: l.diverted, Truncated: l.truncated.Load(), Repaired: l.repaired.Load(),
-		Unconfirmed: l.unconfirmed.Load(), Bytes: l.bytes.Load(), PendingBytes: l.pendingBytes,
+		Own: l.own, Unconfirmed: l.unconfirmed.Load(), Bytes: l.bytes.Load(), PendingBytes: l.pendingBytes,
 		Waits: l.waits, WaitTime: l.waitTime, LastDelivered: e.latest, Reconnects: l.reconnects.Load(),
 		Reasons: make(map[delivery.Reason]uint64, len(l.reasons)),
 	}

@@ -132,7 +132,8 @@ func modelRound(t *testing.T, seed uint64) {
 	o := delivery.Options{
 		QueueBytes: 512 << 10, Overflow: delivery.Overflow(c.intn(3)), MaxBlock: time.Millisecond,
 		Backoff: jitter.Backoff{Base: time.Millisecond, Max: 20 * time.Millisecond}, Tries: 2 + c.intn(4),
-		RetryFor:     time.Duration(c.intn(3)) * 40 * time.Millisecond,
+		RetryFor:   time.Duration(c.intn(3)) * 40 * time.Millisecond,
+		RecordRate: c.intn(2) * 500, ByteRate: c.intn(2) * (1 << 20), Reserve: float64(c.intn(3)-1) / 4, Summary: c.intn(2) == 0,
 		CloseTimeout: time.Duration(1+c.intn(1000)) * time.Millisecond, Sync: c.intn(5) == 0,
 		OnDrop: func(d delivery.Drop) {
 			mu.Lock()
@@ -145,6 +146,7 @@ func modelRound(t *testing.T, seed uint64) {
 	}
 	r := resolve.Options{Resolver: set, Refresh: 100 * time.Millisecond, Policy: resolve.Policy(c.intn(2))}
 	e := newTestEngine(net, o, r)
+	e.encodeOwn, e.summary.on = func(dst []byte, r slog.Record) []byte { return append(dst, r.Message...) }, o.Summary
 
 	var accepted sync.Map
 	var n, refused int
@@ -157,7 +159,7 @@ func modelRound(t *testing.T, seed uint64) {
 				if c.intn(20) == 0 {
 					m += string(make([]byte, 30<<10))
 				}
-				err := e.Put(slog.LevelInfo, []byte(m))
+				err := e.Put(slog.Level(4*c.intn(3)), []byte(m))
 				if errors.Is(err, delivery.ErrClosed) && !errors.As(err, new(delivery.Drop)) {
 					return
 				}

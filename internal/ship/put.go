@@ -24,7 +24,7 @@ func (e *Engine) Put(level slog.Level, data []byte) error {
 		return e.reject(level, data, delivery.ReasonTooLarge, delivery.ErrTooLarge, inHook)
 	}
 	var r *Rec
-	if !e.refuse {
+	if !e.refuse || level >= slog.LevelWarn { // what is reserved is for those, also now
 		r = e.arena.add(level, data)
 	}
 	if r == nil {

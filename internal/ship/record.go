@@ -24,6 +24,7 @@ type recFlags uint8
 
 const (
 	quiet recFlags = 1 << iota // its loss is counted but not reported: it was logged from inside a hook
+	own                        // the library's: outside every counter but Own
 	done                       // settled
 )
 
@@ -38,6 +39,14 @@ func (r *Rec) Level() slog.Level { return r.level }
 
 // Tries counts the sends of the record so far whose outcome was "perhaps taken".
 func (r *Rec) Tries() int { return int(r.tries) }
+
+// counts is what r adds to a counter of records.
+func (r *Rec) counts() uint64 {
+	if r.flags&own != 0 {
+		return 0
+	}
+	return 1
+}
 
 // list is a queue of records, linked through the records themselves.
 type list struct {

@@ -70,6 +70,7 @@ func (e *Engine) deliver(s *slot, b *Batch, from, to int) bool {
 			continue
 		}
 		s.unhold(b, r)
+		s.ep.delivered += r.counts()
 		if !f.add(r) {
 			e.runs = append(e.runs, f)
 			f = run{}
@@ -81,7 +82,6 @@ func (e *Engine) deliver(s *slot, b *Batch, from, to int) bool {
 	}
 	e.runs, e.latest = append(e.runs, f), time.Now()
 	e.post()
-	s.ep.delivered += uint64(n)
 	// A blind transport has no word of the peer: for it a failure is forgotten when nothing was heard for a second after the rest
 	// (Linux sends one ICMP error a second).
 	if s.ep.failures > 0 && (!s.route.limits.Blind || s.ep.failed.over(e.clock.stamp(), s.ep.rest+time.Second)) {
@@ -153,8 +153,8 @@ func (s *slot) resend(r *Rec, err error) {
 		e.lose(r, delivery.ReasonTriesExhausted, s.ep, err)
 		return
 	}
-	e.ledger.resent++
-	s.ep.resent++
+	e.ledger.resent += r.counts()
+	s.ep.resent += r.counts()
 	s.route.putBack(r)
 }
 
@@ -170,7 +170,7 @@ func (e *Engine) divert(s *slot, r *Rec, o Outcome) {
 	}
 	to := e.routes[1]
 	to.needed.Store(true)
-	e.ledger.diverted++
+	e.ledger.diverted += r.counts()
 	r.avoid, r.halve = nil, 0
 	to.putBack(r)
 }

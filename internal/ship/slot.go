@@ -61,7 +61,7 @@ func (s *slot) signal() {
 
 // push deals r to s and says whether the goroutine must be woken.
 func (s *slot) push(r *Rec) (wake bool) {
-	s.ep.picked++
+	s.ep.picked += r.counts()
 	s.route.eng.held += len(r.data)
 	s.inbox.push(r)
 	return s.inbox.n == 1 || !s.running
@@ -92,7 +92,9 @@ func (s *slot) patience(now stamp) time.Duration {
 func (s *slot) reclaim() {
 	e := s.route.eng
 	e.held -= s.inbox.bytes
-	s.ep.picked -= uint64(s.inbox.n)
+	for r := s.inbox.head; r != nil; r = r.next {
+		s.ep.picked -= r.counts()
+	}
 	s.route.putBackAll(&s.inbox)
 }
 

@@ -14,7 +14,7 @@ import (
 // putSync sends one record on the caller's goroutine: it has the due link for itself, sends a batch of one and waits for its
 // outcome, at each usable address once. There is no dispatcher, no queue and no timer.
 func (e *Engine) putSync(level slog.Level, data []byte) error {
-	defer e.hooks.flushSync()
+	defer e.afterSync()
 	inHook := e.hooks.inside()
 	e.mu.Lock()
 	if e.state >= closing {
@@ -34,7 +34,10 @@ func (e *Engine) putSync(level slog.Level, data []byte) error {
 
 	ctx, cancel := context.WithTimeout(e.ctx, e.opts.SyncTimeout)
 	defer cancel()
-	d := e.trySync(ctx, e.routes[0], r)
+	d := e.paceSync(ctx, r)
+	if d.Reason == "" {
+		d = e.trySync(ctx, e.routes[0], r)
+	}
 	if d.Reason != "" && e.ctx.Err() != nil {
 		d.Reason, d.Err = delivery.ReasonClosed, delivery.ErrClosed
 	}
@@ -52,6 +55,38 @@ func (e *Engine) putSync(level slog.Level, data []byte) error {
 	}
 	e.finishOne(r, d.Reason)
 	return d
+}
+
+// paceSync waits until the rates let r leave.
+func (e *Engine) paceSync(ctx context.Context, r *Rec) (d delivery.Drop) {
+	for {
+		now := e.clock.stamp()
+		e.links.Lock()
+		wait := e.shaper.wait(now)
+		if wait <= 0 {
+			e.shaper.take(now, len(r.data))
+		}
+		e.links.Unlock()
+		if wait <= 0 {
+			return d
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			d.Reason, d.Err = delivery.ReasonSyncFailed, ctx.Err()
+			return d
+		}
+	}
+}
+
+// afterSync is the end of Handle: the summary, if one is due, and the hooks.
+func (e *Engine) afterSync() {
+	e.mu.Lock()
+	e.summarise(e.clock.stamp())
+	e.mu.Unlock()
+	e.hooks.flushSync()
 }
 
 // trySync brings r along rt. What it returns has no Reason when that worked; else Reason, Addr and Err say why it did not.
@@ -81,7 +116,7 @@ func (e *Engine) trySync(ctx context.Context, rt *route, r *Rec) delivery.Drop {
 				return d
 			}
 			e.mu.Lock()
-			e.ledger.diverted++
+			e.ledger.diverted += r.counts()
 			e.mu.Unlock()
 			return e.trySync(ctx, e.routes[1], r)
 		}
@@ -160,19 +195,19 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 	if b.answer != nil {
 		o = *b.answer
 	}
-	s.ep.picked++
+	s.ep.picked += r.counts()
 	if cause, failed := o.failed(); failed {
 		rt.fail(s.ep, cause, o.Err, o.After)
 	}
 	switch o.Do {
 	case Delivered:
-		s.ep.delivered++
+		s.ep.delivered += r.counts()
 		s.ep.failures, e.latest = 0, time.Now()
 	case Requeue, Divert, Halve, Drop:
 	default:
-		s.ep.resent++
+		s.ep.resent += r.counts()
 		e.mu.Lock()
-		e.ledger.resent++
+		e.ledger.resent += r.counts()
 		e.mu.Unlock()
 	}
 	if err != nil {
