@@ -27,20 +27,22 @@ func (e *encoder) Attr(key string, kind slog.Kind, v slog.Value) {
 	b := e.key(key)
 	switch kind {
 	case slog.KindString:
-		if s := v.String(); !mayBeBlank(s) && len(s) <= min(maxField, e.limit-len(b)-2) && attrs.Clean(s) {
-			e.buf = append(append(append(b, '"'), s...), '"')
-		} else {
-			e.buf = b
+		s, whole := v.String(), false
+		if !mayBeBlank(s) && len(s) <= min(maxField, e.limit-len(b)-len(`""`)) {
+			b, whole = attrs.AppendQuoted(b, s)
+		}
+		e.buf = b
+		if !whole {
 			e.text(start, s)
 		}
 		return
 	case slog.KindInt64:
-		b = strconv.AppendInt(b, v.Int64(), 10)
+		b = attrs.AppendInt(b, v.Int64())
 	case slog.KindUint64:
 		if u := v.Uint64(); u <= math.MaxInt64 {
-			b = strconv.AppendUint(b, u, 10)
+			b = attrs.AppendUint(b, u)
 		} else { // the server's integers have 64 bits and a sign: this one would come out negative
-			b = append(strconv.AppendUint(append(b, '"'), u, 10), '"')
+			b = append(attrs.AppendUint(append(b, '"'), u), '"')
 			e.repaired++
 		}
 	case slog.KindFloat64:
@@ -53,7 +55,7 @@ func (e *encoder) Attr(key string, kind slog.Kind, v slog.Value) {
 		b = append(strconv.AppendBool(append(b, '"'), v.Bool()), '"')
 		e.repaired++ // the server drops a field that is a JSON boolean
 	case slog.KindDuration:
-		b = strconv.AppendInt(b, int64(v.Duration()), 10)
+		b = attrs.AppendInt(b, int64(v.Duration()))
 	case slog.KindTime:
 		b = append(attrs.AppendTime(append(b, '"'), v.Time()), '"')
 	}

@@ -19,21 +19,20 @@ type knownName struct {
 
 // at returns the only place where a name can be.
 func (n *knownNames) at(taken uint64, prefix []byte, key string) *knownName {
-	h := uint8(taken>>56) + uint8(len(key)) + 5*uint8(len(prefix))
+	h := uint8(taken>>56) + uint8(len(key))<<3
 	if len(key) > 0 {
-		h += 3*key[0] + 7*key[len(key)-1]
+		h += key[len(key)-1]
 	}
 	return &n[h]
 }
 
 // is returns whether n tells what becomes of prefix and key.
 func (n *knownName) is(taken uint64, prefix []byte, key string) bool {
-	if n.taken != taken || n.size == 0 || int(n.key) != len(key) || int(n.prefix) != len(prefix) {
+	if n.taken != taken || n.size == 0 || int(n.prefix) != len(prefix) {
 		return false
 	}
-	logged := n.text[n.logged:]
-	return string(logged[len(prefix):len(prefix)+len(key)]) == key &&
-		(len(prefix) == 0 || string(logged[:len(prefix)]) == string(prefix))
+	at := int(n.logged) + len(prefix)
+	return string(n.text[at:at+int(n.key)]) == key && (len(prefix) == 0 || string(n.text[n.logged:at]) == string(prefix))
 }
 
 // set makes n tell that prefix and key became sent, if there is room for that.

@@ -138,7 +138,7 @@ func AppendFloat(dst []byte, f float64) ([]byte, bool) {
 	case math.IsNaN(f) || math.IsInf(f, 0):
 		return dst, false
 	case abs < exact && f == math.Trunc(f):
-		return append(strconv.AppendInt(dst, int64(f), 10), ".0"...), true
+		return append(AppendInt(dst, int64(f)), ".0"...), true
 	case abs < exact/milli && float64(int64(f*milli))/milli == f:
 		return appendMillis(dst, int64(f*milli)), true
 	case abs < 1e-6 || abs >= exact:
@@ -154,7 +154,7 @@ func appendMillis(dst []byte, n int64) []byte {
 	if n < 0 {
 		dst, n = append(dst, '-'), -n
 	}
-	dst = strconv.AppendInt(dst, n/1000, 10)
+	dst = AppendInt(dst, n/1000)
 	n %= 1000
 	dst = append(dst, '.', byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10))
 	for dst[len(dst)-1] == '0' {
