@@ -1,3 +1,0 @@
-package interop
-
-import _ "github.com/Graylog2/go-gelf/gelf"
