@@ -184,6 +184,8 @@ func (p *tap) receive() {
 
 func (p *tap) addr() string { return p.conn.LocalAddr().String() }
 
+func (p *tap) port() uint16 { return p.conn.LocalAddr().(*net.UDPAddr).AddrPort().Port() }
+
 func (p *tap) datagrams() []datagram {
 	p.mu.Lock()
 	defer p.mu.Unlock()
