@@ -148,6 +148,7 @@ func (rt *route) play(now stamp) time.Duration {
 			return wait
 		}
 		rt.hand.pop()
+		rt.dealt = true
 		e.shaper.take(now, len(r.data))
 		if s.push(r) {
 			e.due = append(e.due, s)

@@ -326,3 +326,42 @@ func TestLinksAge(t *testing.T) {
 		}
 	})
 }
+
+// An address that failed gets its share again as soon as it has rested, though the others keep up; and no burst of what it missed.
+func TestFailedAddressComesBack(t *testing.T) {
+	for _, blind := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			net := newFakeNet(Limits{Blind: blind})
+			a := addrs(3)
+			left := 3
+			net.send = func(l *fakeLink, b *Batch) error {
+				if l.addr == a[0] && left > 0 {
+					if left--; blind {
+						b.Settle(0, b.Len(), Outcome{Do: Requeue, Cause: delivery.CauseRefused, Err: errors.New("refused")})
+						return nil
+					}
+					return errors.New("broken")
+				}
+				l.deliver(b)
+				return nil
+			}
+			e := newTestEngine(net, delivery.Options{Backoff: jitter.Backoff{Base: 200 * time.Millisecond, Max: time.Second}}, resolveTo(a...))
+			defer e.Close()
+			window := make([]int, 0, 60) // what the first address got in each second
+			for range 60 {
+				before := len(net.received(a[0]))
+				for range 300 {
+					_ = e.Put(slog.LevelInfo, []byte("m"))
+					time.Sleep(time.Second / 300)
+				}
+				window = append(window, len(net.received(a[0]))-before)
+			}
+			mustFlush(t, e)
+			for i, n := range window {
+				if n > 105 || i > 20 && n < 95 {
+					t.Fatalf("blind=%v: the address that failed got, second by second, %v", blind, window)
+				}
+			}
+		})
+	}
+}

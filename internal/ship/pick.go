@@ -30,16 +30,23 @@ func (rt *route) pick(r *Rec, now stamp) (*slot, time.Duration) {
 	}
 }
 
-// lineUp finds the slots that records may be dealt to now.
+// lineUp finds the slots that records may be dealt to now. One that was out of line comes back at the current virtual time, so that
+// it does not get in a burst what it missed.
 func (rt *route) lineUp(now stamp) {
 	if rt.oneForAll {
 		rt.pin()
 	}
 	rt.line = rt.line[:0]
 	for _, s := range rt.slots {
-		if s.open(now) {
-			rt.line = append(rt.line, s)
+		if !s.open(now) {
+			s.away = true
+			continue
 		}
+		if s.away {
+			s.away = false
+			rt.stride.Enter(&s.turn)
+		}
+		rt.line = append(rt.line, s)
 	}
 }
 
@@ -116,7 +123,6 @@ func (rt *route) tend(now stamp) time.Duration {
 		}
 		if s.shy && (s.link != nil || !s.busy) {
 			s.shy = false
-			rt.stride.Enter(&s.turn)
 		}
 		if !s.busy || s.link != nil || s.shy || s.inbox.n == 0 {
 			continue
@@ -131,17 +137,18 @@ func (rt *route) tend(now stamp) time.Duration {
 	return wait
 }
 
-// summon has addresses that failed dialled again when records wait, so that no record need find out whether they are back. It returns
-// how long until the next one has rested. To a blind transport a dial says nothing: there the next record does find out.
+// summon has addresses that failed dialled again while there are records to send, so that no record need find out whether they are
+// back. It returns how long until the next one has rested. To a blind transport a dial says nothing: there the next record does find
+// out.
 func (rt *route) summon(now stamp) time.Duration {
-	if rt.hand.n == 0 || rt.limits.Blind {
+	if rt.limits.Blind || rt.hand.n == 0 && !rt.dealt {
 		return never
 	}
+	rt.dealt = false
 	for _, s := range rt.slots {
 		if s.ep.failures == 0 || s.link != nil || s.busy || s.want || s.ep.dialling || !s.ep.usable || s.ep.resting(now) {
 			continue
 		}
-		rt.stride.Enter(&s.turn)
 		s.ask()
 	}
 	return rt.soonest(now)

@@ -33,6 +33,7 @@ type route struct {
 	snap     *pool.Snapshot // what eps and slots follow
 	eps      []*endpoint
 	slots    []*slot
+	dealt    bool    // records were dealt since summon last looked
 	line     []*slot // those that records may be dealt to, while a hand is played
 	stride   pool.Stride
 	hand     list        // taken from the queue and not yet dealt; what came back stands in front, all by Seq

@@ -22,6 +22,7 @@ type slot struct {
 	want    bool // open a link though no record is there
 	busy    bool // dialling or saying goodbye, since then
 	since   stamp
+	away    bool // was not in line when that was last looked at
 	shy     bool // records were taken back because busy took long; deals go elsewhere meanwhile
 
 	inbox    list // dealt, not yet sent
