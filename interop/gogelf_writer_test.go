@@ -182,38 +182,63 @@ func TestGoGelfWriterToReceiver(t *testing.T) {
 	}
 }
 
-// What it leaves out of messages, or leaves out altogether, so that nobody takes its silence for ours.
-func TestGoGelfWriterOmissions(t *testing.T) {
+// What it loses, so that nobody takes its silence for ours: TestConformance has our side of every row.
+func TestGoGelfWriterLosses(t *testing.T) {
 	logGoGelfVersion(t)
-	s := listen(t)
-	w := goGelfWriter(t, s.Addr().String(), gogelf.CompressGzip)
-
-	m := goGelfMessage("level 0 is the most urgent, and looks like no level")
-	m.Level = gogelf.LOG_EMERG
-	if err := w.WriteMessage(m); err != nil {
-		t.Fatal(err)
-	}
-	if level, ok := await(t, s, 1)[0].Fields["level"]; ok {
-		t.Errorf("level %v was sent: it is not omitted any more", level)
-	}
-
-	for _, f := range []float64{math.NaN(), math.Inf(1)} {
-		m = goGelfMessage("one number that JSON has no text for")
-		m.Extra["_ratio"] = f
-		if err := w.WriteMessage(m); err == nil || !strings.Contains(err.Error(), "unsupported value") {
-			t.Errorf("%v: %v", f, err)
-		}
-	}
-	m = goGelfMessage("a truth")
-	m.Extra["_ok"] = true
-	if err := w.WriteMessage(m); err != nil {
-		t.Fatal(err)
-	}
-	got := await(t, s, 2)
-	if n := s.Stats().Datagrams; n != 2 {
-		t.Errorf("%d datagrams: the messages with a number that JSON has no text for were sent", n)
-	}
-	if fault := got[1].Dropped; len(fault) != 1 || fault[0] != (gelfd.Dropped{Name: "_ok", Fault: gelfd.FaultBool}) {
-		t.Errorf("dropped %v", fault)
+	for _, tt := range []struct {
+		name   string
+		change func(*gogelf.Message)
+		err    string          // of the writer, which then sends nothing
+		reason gelfd.Reason    // of the receiver, for refusing the message
+		lost   string          // a field that is not there
+		fault  []gelfd.Dropped // fields that the receiver drops
+		number any             // what _number becomes
+	}{
+		{name: "level 0", change: func(m *gogelf.Message) { m.Level = gogelf.LOG_EMERG }, lost: "level", number: int64(17)},
+		{name: "NaN", change: func(m *gogelf.Message) { m.Extra["_x"] = math.NaN() }, err: "unsupported value: NaN"},
+		{name: "infinity", change: func(m *gogelf.Message) { m.Extra["_x"] = math.Inf(1) }, err: "unsupported value: +Inf"},
+		{
+			name: "boolean", change: func(m *gogelf.Message) { m.Extra["_ok"] = true },
+			lost: "ok", fault: []gelfd.Dropped{{Name: "_ok", Fault: gelfd.FaultBool}}, number: int64(17),
+		},
+		{
+			name: "name with a blank", change: func(m *gogelf.Message) { m.Extra["_a b"] = 1 },
+			lost: "a b", fault: []gelfd.Dropped{{Name: "_a b", Fault: gelfd.FaultName}}, number: int64(17),
+		},
+		{name: "large integer", change: func(m *gogelf.Message) { m.Extra["_number"] = uint64(math.MaxUint64) }, number: int64(-1)},
+		{name: "long field", change: func(m *gogelf.Message) { m.Extra["_long"] = filler(32_767) }, reason: gelfd.BadIndex},
+		{name: "8 MiB inflated", change: func(m *gogelf.Message) { m.Full = strings.Repeat("a", 8<<20) }, reason: gelfd.BadJSON},
+		{name: "blank message", change: func(m *gogelf.Message) { m.Short = " " }, reason: gelfd.BadMessage},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := listen(t)
+			w := goGelfWriter(t, s.Addr().String(), gogelf.CompressGzip)
+			m := goGelfMessage("changed")
+			tt.change(m)
+			err := w.WriteMessage(m)
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%v, want %q", err, tt.err)
+			}
+			if err := w.WriteMessage(goGelfMessage("as it was")); err != nil {
+				t.Fatal(err)
+			}
+			arrives := 1
+			if tt.err == "" && tt.reason == "" {
+				arrives = 2
+			}
+			got := await(t, s, arrives)
+			if last := got[arrives-1]; len(got) != arrives || textOf(last) != "as it was" {
+				t.Errorf("%d messages, the last is %v", len(got), last.Fields)
+			}
+			if st := s.Stats(); tt.reason != "" && (len(st.Rejected) != 1 || st.Rejected[tt.reason] != 1) || tt.reason == "" && len(st.Rejected) != 0 {
+				t.Errorf("refused %v, want one for %q", st.Rejected, tt.reason)
+			}
+			if arrives == 1 {
+				return
+			}
+			if _, there := got[0].Fields[tt.lost]; there || fmt.Sprint(got[0].Dropped) != fmt.Sprint(tt.fault) || got[0].Fields["number"] != tt.number {
+				t.Errorf("%v, dropped %v, want %v", got[0].Fields, got[0].Dropped, tt.fault)
+			}
+		})
 	}
 }
