@@ -139,10 +139,18 @@ func appendGroup(prefix []byte, name string) (out []byte, mended bool) {
 
 // key appends the attribute's name, made one that Graylog stores, with what stands around it.
 func (e *encoder) key(key string) []byte {
-	known := e.known.at(e.names.sum, e.prefix, key)
-	if !known.is(e.names.sum, e.prefix, key) {
-		return e.newKey(key, known)
+	place := e.known.at(e.names.sum, key)
+	if known := &e.known[place]; known.is(e.names.sum, e.prefix, key) {
+		return e.knownKey(known)
 	}
+	if known := &e.known[place+1]; known.is(e.names.sum, e.prefix, key) {
+		return e.knownKey(known)
+	}
+	return e.newKey(key, place)
+}
+
+// knownKey is key for a known name.
+func (e *encoder) knownKey(known *knownName) []byte {
 	e.names.know(known.hash)
 	if known.changed || e.mendedAt > 0 {
 		e.repaired++
@@ -150,8 +158,8 @@ func (e *encoder) key(key string) []byte {
 	return known.append(e.buf)
 }
 
-// newKey is key for a name that is not known at its place, which is known.
-func (e *encoder) newKey(key string, known *knownName) []byte {
+// newKey is key for a name that is not known. place is where it will be.
+func (e *encoder) newKey(key string, place int) []byte {
 	e.names.settle()
 	taken := e.names.sum
 	b := append(e.buf, nameStart...)
@@ -168,7 +176,7 @@ func (e *encoder) newKey(key string, known *knownName) []byte {
 		changed = true
 	}
 	b = append(b, nameEnd...)
-	known.set(taken, e.prefix, key, b[len(e.buf):], e.names.sum-taken, changed)
+	e.known.remember(place, taken, e.prefix, key, b[len(e.buf):], e.names.sum-taken, changed)
 	if changed || e.mendedAt > 0 {
 		e.repaired++
 	}
