@@ -23,11 +23,17 @@ const (
 	whyTurn = "next flow in turn"
 	whyAged = "flow renewed for its age"
 	whyLeft = "no new flow possible, next of those open"
+	whyHush = "one flow until a refusal is past"
 )
 
 // reopenAfter is how long a failed opening is not tried again while other flows serve: each try costs system calls, and a process
 // out of file descriptors does not get some back within a message.
 const reopenAfter = time.Second
+
+// hush is how long after a refusal a link keeps to one flow, from the first message it sends then. A refusal reaches only the socket
+// that caused it, with its next message, and so each flow would lose a message to find out the same. Hosts send few refusals, Linux
+// one a second to each address, so a silence means something only when it is longer than that.
+const hush = time.Second
 
 // flow is one connected socket: one source port towards one address. A load balancer hashes both, so all datagrams of a message
 // leave by one flow, and several flows reach several of the nodes behind one address.
@@ -64,8 +70,10 @@ type flowSet struct {
 	now   func() time.Time
 	meter *ship.Meter
 
-	next  int       // the slot whose turn it is
-	again time.Time // no opening before, while other flows serve
+	next    int       // the slot whose turn it is
+	again   time.Time // no opening before, while other flows serve
+	refused bool      // and not yet past: the flow at next does all the work
+	probed  time.Time // when the first message after a refusal left; zero: not yet
 
 	mu     sync.Mutex // for close, which only reads; so the link's goroutine locks to write and not to read
 	slots  []*flow    // nil: not open
@@ -73,15 +81,40 @@ type flowSet struct {
 }
 
 // pick returns the flow of the next message and why it is this one. Slots take turns, and a slot without a flow, or with an old
-// one, gets a new one first: every message opens a flow until all exist, and a quiet sender has few.
+// one, gets a new one first: every message opens a flow until all exist, and a quiet sender has few. After a refusal there is one.
 func (s *flowSet) pick(ctx context.Context) (*flow, string, error) {
 	i, now := s.next, s.now()
 	f := s.slots[i]
-	if f == nil || f.old(now) {
+	switch {
+	case f == nil, f.old(now):
 		return s.renew(ctx, i, now)
+	case s.refused:
+		return f, whyHush, nil
 	}
-	s.next = (i + 1) % len(s.slots)
+	s.advance(i)
 	return f, whyTurn, nil
+}
+
+// advance gives the turn to the slot after i, unless i has to show first that the address is back.
+func (s *flowSet) advance(i int) {
+	if !s.refused {
+		i = (i + 1) % len(s.slots)
+	}
+	s.next = i
+}
+
+// silent takes note that a message left and no refusal was heard. The one that ends the caution is on the same flow as the first:
+// only there a refusal of the first would have been heard.
+func (s *flowSet) silent() {
+	if !s.refused {
+		return
+	}
+	switch now := s.now(); {
+	case s.probed.IsZero():
+		s.probed = now
+	case now.Sub(s.probed) > hush:
+		s.refused, s.probed = false, time.Time{}
+	}
 }
 
 // renew is pick for a slot that needs a new flow. When none can be opened those that exist serve, and the meter hears of it; the
@@ -95,7 +128,7 @@ func (s *flowSet) renew(ctx context.Context, i int, now time.Time) (*flow, strin
 	if alone || !now.Before(s.again) {
 		f, err := s.open(ctx, i, now)
 		if err == nil {
-			s.next = (i + 1) % len(s.slots)
+			s.advance(i)
 			return f, why, nil
 		}
 		if alone || errors.Is(err, net.ErrClosed) {
@@ -107,7 +140,7 @@ func (s *flowSet) renew(ctx context.Context, i int, now time.Time) (*flow, strin
 	for s.slots[i] == nil {
 		i = (i + 1) % len(s.slots)
 	}
-	s.next = (i + 1) % len(s.slots)
+	s.advance(i)
 	return s.slots[i], whyLeft, nil
 }
 
@@ -141,6 +174,20 @@ func (s *flowSet) discard(f *flow) {
 	f.conn.Close()
 	for i := range s.slots {
 		if s.slots[i] == f {
+			s.slots[i] = nil
+		}
+	}
+}
+
+// discardAll closes every flow after a refusal. Each of them may hold one of its own, of messages sent before anybody knew; heard one
+// by one later, they would look like new ones, from a receiver that may have been back for long.
+func (s *flowSet) discardAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused, s.probed = true, time.Time{}
+	for i, f := range s.slots {
+		if f != nil {
+			f.conn.Close()
 			s.slots[i] = nil
 		}
 	}

@@ -200,6 +200,58 @@ func TestNoFlowLeft(t *testing.T) {
 	}
 }
 
+// Every flow holds a refusal of its own. The first one heard speaks for all; after it one flow asks whether the address is back, so
+// that one message is lost to the question, and the others open when a second passed in silence.
+func TestOneFlowAfterARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, udpConfig{flows: 4})
+		r.ports(t, 4)
+		r.failWrite = map[int]error{5: socketError(errRefused), 8: socketError(errRefused)}
+		r.ports(t, 1)
+		for _, f := range r.flows {
+			if !f.isClosed() {
+				t.Errorf("flow %d is open", f.port)
+			}
+		}
+		<-time.After(time.Hour) // nothing sent is nothing heard
+		if got := fmt.Sprint(r.ports(t, 2)); got != "[40005 40005]" {
+			t.Errorf("by %s", got)
+		}
+		r.ports(t, 1) // refused again: the second counts from the next message
+		for _, c := range []struct {
+			wait time.Duration
+			want string
+		}{
+			{0, "[40006 40006 40006]"},
+			{hush, "[40006 40006]"},
+			{time.Millisecond, "[40006 40006 40007 40008 40009]"},
+		} {
+			<-time.After(c.wait)
+			if got := fmt.Sprint(r.ports(t, strings.Count(c.want, " ")+1)); got != c.want {
+				t.Errorf("%v later by %s, want %s", c.wait, got, c.want)
+			}
+		}
+		if got := r.chosen[6].why; got != whyHush {
+			t.Error(got)
+		}
+	})
+}
+
+// The second is over with the first message after it, however late that comes: until then its flow may hold a refusal.
+func TestAProbeIsAskedForItsRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, udpConfig{flows: 4, flowAge: 24 * time.Hour})
+		r.failWrite = map[int]error{1: socketError(errRefused), 3: socketError(errRefused)}
+		r.ports(t, 2)
+		<-time.After(time.Hour)
+		r.settled = nil
+		r.ports(t, 1)
+		if got := r.outcomes(); got != "1 requeue refused" || r.dials != 2 {
+			t.Errorf("%s, %d flows", got, r.dials)
+		}
+	})
+}
+
 func TestDialFails(t *testing.T) {
 	tr := newUDP(udpConfig{chunkSize: 1232, flows: 1, flowAge: time.Minute, packetRate: -1})
 	r := &rig{failDial: map[int]error{1: socketError(errNoRoute)}}

@@ -189,3 +189,64 @@ func TestReceiverRestart(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// A receiver that is away for a second. Each of the flows has a refusal of its own, and all are news of one and the same outage:
+// records arrive again as soon as it is over and the address has rested, a fraction of a second, and not after one rest, each twice as
+// long, for every flow.
+func TestReceiverAwayForASecond(t *testing.T) {
+	for _, sync := range []bool{false, true} {
+		t.Run(fmt.Sprintf("Sync=%v", sync), func(t *testing.T) {
+			t.Parallel()
+			first, err := gelfd.Listen("127.0.0.1:0", gelfd.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr := first.Addr().String()
+			h, err := gelf.NewHandler("udp://"+addr, &gelf.Options{
+				Delivery: delivery.Options{Sync: sync, OnError: func(error) {}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.Close()
+			failed := 0
+			log := func() {
+				if h.Handle(t.Context(), slog.NewRecord(time.Now(), slog.LevelInfo, "m", 0)) != nil {
+					failed++
+				}
+			}
+			for range 32 { // all flows exist
+				log()
+			}
+			if err := h.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			first.Close()
+			for range 200 {
+				log()
+				<-time.After(5 * time.Millisecond)
+			}
+			second, err := gelfd.Listen(addr, gelfd.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer second.Close()
+			refused := func() uint64 { return h.Stats().Endpoints[0].Errors[delivery.CauseRefused] }
+			before, failedBefore, back := refused(), failed, time.Now()
+			wait(t, func() bool { log(); return len(second.Messages()) >= 50 }, func() string { return fmt.Sprintf("%+v", h.Stats()) })
+			// One refusal may be left: that of the last message sent while nobody listened.
+			if n := refused() - before; n > 1 || failed-failedBefore > 1 {
+				t.Errorf("back, and refused %d times, %d records lost", n, failed-failedBefore)
+			}
+			if took := time.Since(back); took > 10*time.Second {
+				t.Errorf("records arrive %v after the receiver is back", took)
+			}
+			if !sync && before > 20 {
+				t.Errorf("%d refusals in a second", before)
+			}
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -22,7 +22,8 @@ var errDivert = errors.New("too large for UDP")
 //	nil                                     Delivered: the kernel took every datagram; UDP tells no more
 //	errDivert                               Divert
 //	ErrTooLarge                             Drop, too_large
-//	ECONNREFUSED; Windows: WSAECONNRESET    Requeue, refused: the answer to an earlier datagram, nothing listens on that port
+//	ECONNREFUSED; Windows: WSAECONNRESET    Requeue, refused: the answer to an earlier datagram, nothing listens on that port;
+//	                                        all flows are replaced, by one at first
 //	EMSGSIZE, with no smaller size left     Drop, too_large: a path that does not take 508 bytes takes no message
 //	ENOBUFS, EAGAIN, ENOMEM, restarts used  Requeue, busy: our own queues are full
 //	write deadline, end of Send's ctx       Requeue, timeout

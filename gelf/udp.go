@@ -153,6 +153,7 @@ func (l *udpLink) message(ctx context.Context, data []byte) error {
 			if cut {
 				l.meter.Truncated(1) // not before: what is sent again is counted once
 			}
+			l.flows.silent()
 			return nil
 		}
 		switch {
@@ -163,6 +164,9 @@ func (l *udpLink) message(ctx context.Context, data []byte) error {
 			if err := l.pacer.sleep(ctx, l.closed, time.Millisecond<<restarts); err != nil {
 				return err
 			}
+		case isRefused(err):
+			l.flows.discardAll()
+			return err
 		default:
 			l.flows.discard(f)
 			return err
