@@ -31,7 +31,7 @@ type Options struct {
 	MaxBlock time.Duration
 
 	// Reserve is the share of QueueBytes that only records at slog.LevelWarn and above may use, so that a flood of others does
-	// not shut them out. 0 means 0.1, a negative share none; 1 and more is an error.
+	// not shut them out. 0 means 0.1, a negative share none; more than 0.5 is an error.
 	Reserve float64
 
 	// RecordRate is the most records that leave in a second, evenly spaced; what is more waits in the queue, also during Close,
@@ -125,8 +125,8 @@ func (o Options) Validate() error {
 	if o.Backoff.Mode > jitter.None {
 		return invalid("Backoff.Mode", "%v is not known", o.Backoff.Mode)
 	}
-	if !(o.Reserve < 1) { // NaN too
-		return invalid("Reserve", "%v is not a share below 1", o.Reserve)
+	if !(o.Reserve <= 0.5) { // NaN too; with more, the largest records of other levels would never find room
+		return invalid("Reserve", "%v is more than half", o.Reserve)
 	}
 	if o.RecordRate < 0 {
 		return invalid("RecordRate", "%d is negative", o.RecordRate)

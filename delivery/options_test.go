@@ -43,9 +43,9 @@ func TestOptionsValidate(t *testing.T) {
 		{Options{Backoff: jitter.Backoff{Factor: math.Inf(1)}}, "Backoff.Factor: +Inf is not a number from 1 up"},
 		{Options{Backoff: jitter.Backoff{Mode: 3}}, "Backoff.Mode: Mode(3) is not known"},
 		{Options{Reserve: -1}, ""},
-		{Options{Reserve: 0.99, RecordRate: 1, ByteRate: 1, Summary: true}, ""},
-		{Options{Reserve: 1}, "Reserve: 1 is not a share below 1"},
-		{Options{Reserve: math.NaN()}, "Reserve: NaN is not a share below 1"},
+		{Options{Reserve: 0.5, RecordRate: 1, ByteRate: 1, Summary: true}, ""},
+		{Options{Reserve: 0.51}, "Reserve: 0.51 is more than half"},
+		{Options{Reserve: math.NaN()}, "Reserve: NaN is more than half"},
 		{Options{RecordRate: -1}, "RecordRate: -1 is negative"},
 		{Options{ByteRate: -1}, "ByteRate: -1 is negative"},
 	} {

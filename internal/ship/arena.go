@@ -8,6 +8,7 @@ import (
 const (
 	segmentBytes = 64 << 10
 	blockRecs    = 64
+	keptBlocks   = 8 // of an empty segment: enough for records of 128 bytes
 )
 
 // block is a run of records that never moves, so that pointers to them hold.
@@ -99,6 +100,9 @@ func (a *arena) dropSpare() {
 
 // open appends a segment with room for size bytes; a record larger than a segment gets one alone.
 func (a *arena) open(size, limit int) *segment {
+	if a.last != nil && a.last.open == 0 {
+		a.release(a.last)
+	}
 	var s *segment
 	if size <= segmentBytes && len(a.spare) > 0 {
 		s = a.spare[len(a.spare)-1]
@@ -113,9 +117,6 @@ func (a *arena) open(size, limit int) *segment {
 			return nil
 		}
 		s = &segment{buf: make([]byte, 0, size), blocks: []*block{new(block)}, charge: cost}
-	}
-	if a.last != nil && a.last.open == 0 {
-		a.release(a.last)
 	}
 	s.prev = a.last
 	if a.last == nil {
@@ -136,11 +137,23 @@ func (a *arena) settled(s *segment, n int) (freed bool) {
 		return false
 	}
 	if s == a.last && cap(s.buf) == segmentBytes {
-		s.n, s.buf = 0, s.buf[:0]
+		a.used -= s.empty()
 		return true
 	}
 	a.release(s)
 	return true
+}
+
+// empty makes s ready for other records and returns by how much its charge fell: blocks that only very short records need are let go.
+func (s *segment) empty() (less int) {
+	s.n, s.buf = 0, s.buf[:0]
+	if extra := len(s.blocks) - keptBlocks; extra > 0 {
+		clear(s.blocks[keptBlocks:])
+		s.blocks = s.blocks[:keptBlocks]
+		less = extra * blockCost
+		s.charge -= less
+	}
+	return less
 }
 
 // release takes s out of the list and keeps it as a spare if it is an ordinary one.
@@ -158,7 +171,7 @@ func (a *arena) release(s *segment) {
 	s.prev, s.next = nil, nil
 	a.used -= s.charge
 	if cap(s.buf) == segmentBytes {
-		s.n, s.buf = 0, s.buf[:0]
+		s.empty()
 		a.spare = append(a.spare, s)
 		a.spareCost += s.charge
 	}

@@ -79,11 +79,12 @@ func (e *Engine) kick() time.Duration {
 	return wait
 }
 
-// deal gives every record that can leave to a link, in order. It returns how long until something may have changed by itself, and
-// whether records of the main route wait for a link.
+// deal gives every record that can leave to a link, in order, for a few milliseconds at most. It returns how long until something may
+// have changed by itself, and whether records of the main route wait for a link.
 func (e *Engine) deal(now stamp) (wait time.Duration, hungry bool) {
 	e.links.Lock()
 	defer e.links.Unlock()
+	until := now.mono + tick
 	for again := true; again; {
 		wait = never
 		for _, rt := range e.routes {
@@ -95,8 +96,11 @@ func (e *Engine) deal(now stamp) (wait time.Duration, hungry bool) {
 			wait = min(wait, rt.play(now), rt.summon(now))
 			again = again && rt.hand.n == 0
 		}
+		if now = e.clock.stamp(); now.mono > until {
+			break // look-ups may be due
+		}
 	}
-	return max(wait, time.Millisecond), e.routes[0].hand.n > 0
+	return max(wait, time.Millisecond), e.routes[0].hand.n > 0 || e.enough
 }
 
 // take fills the hands of the routes, and says whether one has something new. It is the one place where the dispatcher meets those
@@ -115,11 +119,26 @@ func (e *Engine) take(now stamp) bool {
 		}
 		rt.last = nil
 		if !rt.fallback {
-			rt.hand.draw(&e.queue, e.handful)
+			e.draw(rt)
 		}
 		more = more || rt.hand.n > before
 	}
 	return more
+}
+
+// draw fills the hand of the main route from the queue, unless links and hand have half of the budget between them: the other half
+// stays where DropOldest finds it. The caller holds links and mu.
+func (e *Engine) draw(rt *route) {
+	e.enough = false
+	if e.queue.n == 0 {
+		return
+	}
+	most := min(e.handful, e.opts.QueueBytes/2-e.held)
+	if e.held+rt.hand.n > 0 && rt.hand.bytes+len(e.queue.head.data) > most {
+		e.enough = rt.hand.n == 0
+		return
+	}
+	rt.hand.draw(&e.queue, most)
 }
 
 // play deals the records in hand until one cannot be dealt, and returns how long until that may change by itself. The links are let
@@ -136,7 +155,10 @@ func (rt *route) play(now stamp) time.Duration {
 			e.expire(r, rt)
 			continue
 		}
-		wait := e.shaper.wait(now)
+		wait := time.Duration(0)
+		if r.flags&shaped == 0 {
+			wait = e.shaper.wait(now)
+		}
 		var s *slot
 		if wait <= 0 {
 			s, wait = rt.pick(r, now)
@@ -149,7 +171,10 @@ func (rt *route) play(now stamp) time.Duration {
 		}
 		rt.hand.pop()
 		rt.dealt = true
-		e.shaper.take(now, len(r.data))
+		if r.flags&shaped == 0 {
+			r.flags |= shaped
+			e.shaper.take(now, len(r.data))
+		}
 		if s.push(r) {
 			e.due = append(e.due, s)
 		}
@@ -184,6 +209,9 @@ func (e *Engine) expire(r *Rec, rt *route) {
 
 // anyHungry says whether records wait for a link. The caller holds links.
 func (e *Engine) anyHungry() bool {
+	if e.enough {
+		return true
+	}
 	for _, rt := range e.routes {
 		if rt.hand.n > 0 {
 			return true

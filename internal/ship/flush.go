@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
@@ -24,9 +25,8 @@ func (e *Engine) Flush(ctx context.Context) error {
 	e.mu.Unlock()
 	e.flushes.Add(1)
 	defer e.flushes.Add(-1)
-	e.signal()
 	for _, l := range e.open() {
-		l.Nudge()
+		guardNudge(l)
 	}
 	var err error
 	select {
@@ -43,20 +43,38 @@ func (e *Engine) Flush(ctx context.Context) error {
 	return fmt.Errorf("%s: flush: %w with %d records pending", e.name, err, e.ledger.pending)
 }
 
-// open returns the open links, and wakes the goroutines that linger.
+// open returns the open links, those that are being said goodbye to as well, and wakes the goroutines that linger. Addresses that
+// only rest are tried at once when there are no others: somebody waits.
 func (e *Engine) open() []Link {
 	e.links.Lock()
 	defer e.links.Unlock()
 	var links []Link
+	now := e.clock.stamp()
 	for _, rt := range e.routes {
-		for _, s := range rt.slots {
-			if s.link != nil {
-				links = append(links, s.link)
+		for _, s := range slices.Concat(rt.slots, rt.retired) {
+			for _, l := range []Link{s.link, s.ending} {
+				if l != nil {
+					links = append(links, l)
+				}
 			}
 			s.signal()
 		}
+		rt.endRests(now)
 	}
+	e.signal()
 	return links
+}
+
+// endRests lets all addresses be tried again, if none can be used as it is. The caller holds links.
+func (rt *route) endRests(now stamp) {
+	for _, ep := range rt.eps {
+		if ep.usable && !ep.resting(now) {
+			return
+		}
+	}
+	for _, ep := range rt.eps {
+		ep.rest = 0
+	}
 }
 
 // announce tells Ready that a dial has ended. The caller holds links.
@@ -114,7 +132,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 // it returns why the last one did. The caller holds links.
 func (rt *route) ready(asked stamp) (bool, error) {
 	if rt.oneForAll {
-		rt.pin()
+		rt.pin(rt.eng.clock.stamp())
 	}
 	trying := false
 	for _, s := range rt.slots {
@@ -202,7 +220,6 @@ func (e *Engine) close() {
 
 // join wakes every goroutine for its goodbye and waits for all of them, closing links by force when ctx ends.
 func (e *Engine) join(ctx context.Context) error {
-	e.signal()
 	e.open() // wakes them
 	ended := make(chan struct{})
 	go func() {
@@ -215,7 +232,7 @@ func (e *Engine) join(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	for _, l := range e.open() {
-		_ = l.Close()
+		guardClose(l)
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -245,7 +262,7 @@ func (e *Engine) abandon() uint64 {
 	e.links.Lock()
 	defer e.links.Unlock()
 	for _, rt := range e.routes {
-		for _, s := range rt.slots {
+		for _, s := range slices.Concat(rt.slots, rt.retired) {
 			s.takeBack(nil)
 			s.reclaim()
 		}

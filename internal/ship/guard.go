@@ -10,18 +10,43 @@ import (
 	"github.com/wholelog/wholelog/delivery"
 )
 
-var errGone = errors.New("the peer closed the connection")
+var (
+	errGone   = errors.New("the peer closed the connection")
+	errNoLink = errors.New("no link and no error")
+)
 
 // A panic in a protocol's code ends that link, like any error. It never reaches the application.
 
 func guardDial(ctx context.Context, t Transport, addr netip.AddrPort, m *Meter) (l Link, err error) {
 	defer guard(&err)
-	return t.Dial(ctx, addr, m)
+	if l, err = t.Dial(ctx, addr, m); l == nil && err == nil {
+		err = errNoLink
+	}
+	return l, err
 }
 
 func guardSend(ctx context.Context, l Link, b *Batch) (err error) {
 	defer guard(&err)
 	return l.Send(ctx, b)
+}
+
+// guardClose closes a link. What its Close has to say comes too late for anybody: the link is given up.
+func guardClose(l Link) {
+	var err error
+	defer guard(&err)
+	_ = l.Close()
+}
+
+func guardNudge(l Link) {
+	var err error
+	defer guard(&err)
+	l.Nudge()
+}
+
+func guardGone(l Link) (gone <-chan struct{}) {
+	var err error
+	defer guard(&err)
+	return l.Gone()
 }
 
 func guardDrain(ctx context.Context, l Link) (err error) {

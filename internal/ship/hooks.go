@@ -20,6 +20,12 @@ const (
 	quietTime    = time.Second // between two reports of one kind of trouble
 )
 
+// report is an error that waits to be told.
+type report struct {
+	of  *trouble
+	err error
+}
+
 // hooks calls OnDrop and OnError. In the pipeline one goroutine does, which lives while there is something to say, so a hook is
 // never called twice at once and never holds a link up. In Sync mode the caller of Handle does it, when its record is settled.
 type hooks struct {
@@ -33,7 +39,7 @@ type hooks struct {
 	order     []dropKey
 	dataBytes int
 	troubles  map[delivery.Cause]*trouble
-	errs      []error
+	errs      []report
 	summary   func() // sends the library's own record
 	running   bool
 	idle      chan struct{} // closed when the goroutine ends
@@ -50,6 +56,7 @@ type dropKey struct {
 // trouble remembers when a kind was last told, and what was kept back since.
 type trouble struct {
 	told       time.Time
+	waiting    bool // in errs, not yet told
 	suppressed int
 	last       error
 }
@@ -76,7 +83,8 @@ func (h *hooks) add(d delivery.Drop) {
 	defer h.mu.Unlock()
 	k := dropKey{d.Reason, d.Addr, d.Level}
 	if h.drops[k] == nil && len(h.drops) >= maxDropKinds {
-		k.addr, d.Addr = netip.AddrPort{}, netip.AddrPort{}
+		k = dropKey{reason: d.Reason} // of which there are few
+		d.Addr, d.Level = k.addr, k.level
 	}
 	sum := h.drops[k]
 	if sum != nil {
@@ -107,7 +115,7 @@ func (h *hooks) trouble(cause delivery.Cause, err error) {
 		h.troubles[cause] = t
 	}
 	now := time.Now()
-	if !t.told.IsZero() && now.Sub(t.told) < quietTime {
+	if t.waiting || !t.told.IsZero() && now.Sub(t.told) < quietTime {
 		t.suppressed++
 		t.last = err
 		return
@@ -124,8 +132,8 @@ func (h *hooks) tell(t *trouble, err error) {
 	} else {
 		err = fmt.Errorf("%s: %w", h.name, err)
 	}
-	t.suppressed, t.last = 0, nil
-	h.errs = append(h.errs, err)
+	t.suppressed, t.last, t.waiting = 0, nil, true
+	h.errs = append(h.errs, report{t, err})
 }
 
 // send has the hook goroutine call f: it encodes a record, which may run the user's code.
@@ -146,21 +154,36 @@ func (h *hooks) kick() {
 	go h.run(h.idle)
 }
 
-// run calls hooks until nothing is left to say.
+// run calls hooks until nothing is left to say. A hook may end the goroutine (runtime.Goexit, as t.FailNow does): then another one
+// goes on.
 func (h *hooks) run(idle chan struct{}) {
 	defer close(idle)
+	over := false
+	defer func() {
+		if over {
+			return
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.running = false
+		if len(h.errs)+len(h.order) > 0 || h.summary != nil {
+			h.kick()
+		}
+	}()
 	for h.next() {
 	}
+	over = true
 }
 
 // next makes one call and says whether there was one to make.
 func (h *hooks) next() bool {
 	h.mu.Lock()
 	if len(h.errs) > 0 {
-		err := h.errs[0]
+		r := h.errs[0]
 		h.errs = h.errs[1:]
+		r.of.waiting = false
 		h.mu.Unlock()
-		h.call(func() { h.onError(err) })
+		h.call(func() { h.onError(r.err) })
 		return true
 	}
 	if send := h.summary; send != nil {
@@ -224,19 +247,20 @@ func (h *hooks) finish(timeout time.Duration) error {
 	if h.sync {
 		h.flushSync()
 	}
-	h.mu.Lock()
-	idle, busy := h.idle, h.running
-	h.mu.Unlock()
-	if !busy || h.inside() {
-		return nil
-	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	select {
-	case <-idle:
-		return nil
-	case <-timer.C:
-		return fmt.Errorf("%s: a hook has not returned", h.name)
+	for {
+		h.mu.Lock()
+		idle, busy := h.idle, h.running
+		h.mu.Unlock()
+		if !busy || h.inside() {
+			return nil
+		}
+		select {
+		case <-idle:
+		case <-timer.C:
+			return fmt.Errorf("%s: a hook has not returned", h.name)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func (s *slot) run() {
 		linger.Reset(wait)
 		var gone <-chan struct{}
 		if link != nil {
-			gone = link.Gone()
+			gone = guardGone(link)
 		}
 		select {
 		case <-s.wake:
@@ -59,8 +59,8 @@ func (s *slot) turnFor() (b *Batch, wait time.Duration, leave bool) {
 	case s.link != nil && s.maxAge > 0 && s.opened.over(now, s.maxAge):
 		return nil, -1, false // dial says goodbye to the old one first
 	case s.link == nil:
-		if s.ep.dialling {
-			return nil, never, false // at most one dial in progress per address; its end wakes us
+		if s.ep.dialling || s.ep.retired > 0 && !s.retired {
+			return nil, never, false // at most one dial in progress per address, and no link beside one that ends; its end wakes us
 		}
 		return nil, -1, false
 	}
@@ -88,7 +88,7 @@ func (s *slot) dial() {
 	rt, e := s.route, s.route.eng
 	e.links.Lock()
 	old := s.link
-	s.link, s.want = nil, false
+	s.link, s.ending, s.want = nil, old, false
 	s.busy, s.since, s.ep.dialling = true, e.clock.stamp(), true
 	e.links.Unlock()
 	e.signal() // it must know that this takes time
@@ -104,8 +104,8 @@ func (s *slot) dial() {
 		rt.fail(s.ep, CauseOf(err), err, 0)
 		s.reclaim()
 	}
-	for _, o := range rt.slots {
-		if o.ep == s.ep && o != s {
+	for _, o := range s.ep.slots {
+		if o != s {
 			o.signal() // it may have waited for this dial
 		}
 	}
@@ -142,10 +142,17 @@ func (s *slot) linked(link Link, err error) {
 	s.ep.failures = min(s.ep.failures, fall-1) // reachable again, though it has yet to deliver
 }
 
-// send hands b to the link, and ends the link if that fails.
+// send hands b to the link, and ends the link if that fails. Links have deadlines of their own; should one hang in spite of them, it
+// is closed when nothing moved for SendTimeout.
 func (s *slot) send(link Link, b *Batch) {
 	e := s.route.eng
+	if s.watch == nil {
+		s.watch = time.AfterFunc(never, s.checkProgress)
+	}
+	s.watched.Store(s.progress.Load())
+	s.watch.Reset(e.opts.SendTimeout)
 	err := guardSend(e.ctx, link, b)
+	s.watch.Stop()
 	e.links.Lock()
 	b.sending = false
 	s.release(b)
@@ -156,7 +163,22 @@ func (s *slot) send(link Link, b *Batch) {
 		return
 	}
 	if nudge {
-		link.Nudge()
+		guardNudge(link)
+	}
+}
+
+// checkProgress runs when a Send has lasted for SendTimeout. One that moves gets as long again.
+func (s *slot) checkProgress() {
+	e := s.route.eng
+	if p := s.progress.Load(); p != s.watched.Swap(p) {
+		s.watch.Reset(e.opts.SendTimeout)
+		return
+	}
+	e.links.Lock()
+	link := s.link
+	e.links.Unlock()
+	if link != nil {
+		guardClose(link)
 	}
 }
 
@@ -164,7 +186,7 @@ func (s *slot) send(link Link, b *Batch) {
 // sent counts none.
 func (s *slot) end(link Link, err error) {
 	rt, e := s.route, s.route.eng
-	_ = link.Close() // it is given up; why is in err
+	guardClose(link)
 	e.links.Lock()
 	s.link, s.lost = nil, true
 	stopped := e.state == over
@@ -203,10 +225,13 @@ func (s *slot) takeBack(err error) {
 func (s *slot) goodbye(ctx context.Context, link Link) {
 	e := s.route.eng
 	ctx, cancel := context.WithTimeout(ctx, e.opts.SendTimeout)
+	unhang := context.AfterFunc(ctx, func() { guardClose(link) })
 	err := guardDrain(ctx, link)
+	unhang()
 	cancel()
-	_ = link.Close()
+	guardClose(link)
 	e.links.Lock()
+	s.ending = nil
 	s.takeBack(err)
 	e.links.Unlock()
 	e.signal()
@@ -217,7 +242,7 @@ func (s *slot) part() {
 	e := s.route.eng
 	e.links.Lock()
 	link, ctx := s.link, e.ctx
-	s.link, s.busy = nil, true
+	s.link, s.ending, s.busy = nil, link, true
 	if e.state == over {
 		ctx = e.parting
 	}
@@ -227,6 +252,7 @@ func (s *slot) part() {
 	}
 	e.links.Lock()
 	s.running, s.busy = false, false
+	s.ended()
 	e.links.Unlock()
 }
 

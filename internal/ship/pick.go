@@ -2,11 +2,11 @@ package ship
 
 import "time"
 
-// pick chooses the link for one record, once, of those in line. The due link is the one with the smallest pass; one that is full but progressing is
-// waited for, one that is stuck is passed over. It allocates nothing and never waits: with no link to give, it says how long
-// until that may have changed by itself.
+// pick chooses the link for one record, once, of those in line. The due link is the one with the smallest pass; one that is full but
+// progressing is waited for, one that is stuck is passed over. It allocates nothing and never waits: with no link to give, it says
+// how long until that may have changed by itself.
 func (rt *route) pick(r *Rec, now stamp) (*slot, time.Duration) {
-	if rt.eng.held > rt.eng.opts.QueueBytes/2 {
+	if e := rt.eng; e.held > 0 && e.held+len(r.data) > e.opts.QueueBytes/2 {
 		return nil, never // so that DropOldest always has something to evict; a settle wakes us
 	}
 	avoid := r.avoid
@@ -22,11 +22,13 @@ func (rt *route) pick(r *Rec, now stamp) (*slot, time.Duration) {
 			rt.stride.Take(&s.turn)
 			return s, 0
 		}
-		left := s.patience(now)
-		if left > 0 {
+		if left := patience - s.still(now); left > 0 {
 			return nil, left
 		}
-		s.stuck = true
+		s.giveUp()
+		if rt.oneForAll {
+			return nil, 0 // the next look may choose another address
+		}
 	}
 }
 
@@ -34,7 +36,7 @@ func (rt *route) pick(r *Rec, now stamp) (*slot, time.Duration) {
 // it does not get in a burst what it missed.
 func (rt *route) lineUp(now stamp) {
 	if rt.oneForAll {
-		rt.pin()
+		rt.pin(now)
 	}
 	rt.line = rt.line[:0]
 	for _, s := range rt.slots {
@@ -63,7 +65,7 @@ func (rt *route) smallest(avoid *endpoint) *slot {
 
 // open says whether records may be dealt to s. After a failure the link is opened first, so that records need not wait for it.
 func (s *slot) open(now stamp) bool {
-	if !s.ep.usable || s.route.pinned != nil && s.route.pinned != s.ep || s.shy {
+	if !s.ep.usable || s.route.pinned != nil && s.route.pinned != s.ep || s.shy || s.ep.retired > 0 {
 		return false
 	}
 	if s.ep.failures == 0 {
@@ -83,55 +85,67 @@ func (rt *route) soonest(now stamp) time.Duration {
 	return wait
 }
 
-// pin keeps one address for the life of the handler, until it leaves, is not usable, or fails again and again.
-func (rt *route) pin() {
-	if p := rt.pinned; p != nil && p.usable && (p.failures < fall || rt.alone(p)) {
+// pin keeps one address for the life of the handler, until it leaves, is not usable, hangs, or rests after it failed again and again.
+// The next one is that which failed longest ago, or never.
+func (rt *route) pin(now stamp) {
+	p := rt.pinned
+	if p != nil && p.usable && !p.stuck() && (p.failures < fall || !p.resting(now)) {
 		return
 	}
-	old := rt.pinned
-	rt.pinned = nil
 	var best *slot
 	for _, s := range rt.slots {
-		if s.ep != old && s.ep.usable && (best == nil || s.ep.failures < best.ep.failures ||
-			s.ep.failures == best.ep.failures && s.turn.Tie < best.turn.Tie) {
+		if s.ep == p || !s.ep.usable || s.ep.resting(now) || s.stuck {
+			continue
+		}
+		if best == nil || s.ep.failed.mono < best.ep.failed.mono || s.ep.failed.mono == best.ep.failed.mono && s.turn.Tie < best.turn.Tie {
 			best = s
 		}
 	}
-	if best != nil {
+	switch {
+	case best != nil:
 		rt.pinned = best.ep
+	case p != nil && !p.usable:
+		rt.pinned = nil
 	}
 }
 
-// alone says whether no other address could be used in place of p.
-func (rt *route) alone(p *endpoint) bool {
-	for _, ep := range rt.eps {
-		if ep != p && ep.usable && ep.failures < fall {
+// stuck says whether no link of ep makes progress.
+func (ep *endpoint) stuck() bool {
+	for _, s := range ep.slots {
+		if !s.stuck && !s.retired {
 			return false
 		}
 	}
 	return true
 }
 
-// tend looks after what changes by itself: links that were stuck re-enter the rotation, and records do not wait behind a slow dial.
-// It returns how long until it must look again.
+// tend looks after what changes by itself: links that were stuck re-enter the rotation, and records do not wait behind a link that
+// hangs or a dial that is slow. It returns how long until it must look again.
 func (rt *route) tend(now stamp) time.Duration {
 	wait := never
 	for _, s := range rt.slots {
-		if s.stuck && (!s.full(1) || s.progress.Load() != s.seen) {
+		if s.stuck && (s.sentRecs == 0 || s.progress.Load() != s.seen) {
 			s.stuck = false
 			rt.stride.Enter(&s.turn)
 		}
 		if s.shy && (s.link != nil || !s.busy) {
 			s.shy = false
 		}
-		if !s.busy || s.link != nil || s.shy || s.inbox.n == 0 {
+		if s.inbox.n == 0 || s.shy || s.stuck {
 			continue
 		}
-		if left := patience - (now.mono - s.since.mono); left > 0 {
+		left := never
+		switch {
+		case s.link == nil && s.busy:
+			left = patience - (now.mono - s.since.mono)
+		case s.link != nil && s.sentRecs > 0:
+			left = waiting - s.still(now)
+		}
+		if left > 0 {
 			wait = min(wait, left)
 		} else if rt.other(s, now) {
-			s.shy = true
-			s.reclaim()
+			s.shy = s.link == nil
+			s.giveUp()
 		}
 	}
 	return wait

@@ -102,8 +102,8 @@ func (e *Engine) Refuse(level slog.Level, n int, reason delivery.Reason, err err
 // returns the admitted record, or why there is none.
 func (e *Engine) makeRoom(level slog.Level, data []byte, inHook bool) (*Rec, delivery.Reason) {
 	switch {
-	case e.opts.Overflow == delivery.DropOldest:
-		for e.evict() {
+	case e.opts.Overflow == delivery.DropOldest && !inHook:
+		for e.evict(level) {
 			if r := e.arena.add(level, data); r != nil {
 				return r, ""
 			}
@@ -114,8 +114,9 @@ func (e *Engine) makeRoom(level slog.Level, data []byte, inHook bool) (*Rec, del
 	return nil, delivery.ReasonQueueFull
 }
 
-// evict drops the oldest record that no link has, and says whether there was one. The caller holds mu.
-func (e *Engine) evict() bool {
+// evict drops the oldest record that no link has, and says whether there was one. A record of no urgency does not push out one at
+// Warn or above, as far as a short search finds another. The caller holds mu.
+func (e *Engine) evict(level slog.Level) bool {
 	from := &e.queue
 	for _, rt := range e.routes {
 		if h := rt.back.head; h != nil && (from.head == nil || h.seq < from.head.seq) {
@@ -123,6 +124,9 @@ func (e *Engine) evict() bool {
 		}
 	}
 	r := from.pop()
+	if r != nil && r.level >= slog.LevelWarn && level < slog.LevelWarn {
+		r = from.swapOut(r)
+	}
 	if r == nil {
 		return false
 	}

@@ -23,9 +23,10 @@ type Rec struct {
 type recFlags uint8
 
 const (
-	quiet recFlags = 1 << iota // its loss is counted but not reported: it was logged from inside a hook
-	own                        // the library's: outside every counter but Own
-	done                       // settled
+	quiet  recFlags = 1 << iota // its loss is counted but not reported: it was logged from inside a hook
+	own                         // the library's: outside every counter but Own
+	shaped                      // it was let through by the rates, and has not left since
+	done                        // settled
 )
 
 // Bytes returns the encoded record. It must not be changed, nor read after the record is settled.
@@ -80,6 +81,34 @@ func (l *list) pop() *Rec {
 	return r
 }
 
+// swapOut puts r back in front and takes out, in its place, the first of the next records that is below Warn; nil when there is none
+// among a good number of them.
+func (l *list) swapOut(r *Rec) *Rec {
+	const most = 256
+	r.next, l.head = l.head, r
+	if l.tail == nil {
+		l.tail = r
+	}
+	l.n++
+	l.bytes += len(r.data)
+	for range most {
+		out := r.next
+		if out == nil {
+			return nil
+		}
+		if out.level < slog.LevelWarn {
+			if r.next, out.next = out.next, nil; r.next == nil {
+				l.tail = r
+			}
+			l.n--
+			l.bytes -= len(out.data)
+			return out
+		}
+		r = out
+	}
+	return nil
+}
+
 // draw moves records from the front of o to the end of l until l holds so many bytes: all at once when they are not too many.
 func (l *list) draw(o *list, bytes int) {
 	if o.n > 0 && l.bytes+o.bytes <= bytes {
@@ -94,7 +123,7 @@ func (l *list) draw(o *list, bytes int) {
 		*o = list{}
 		return
 	}
-	for o.n > 0 && l.bytes < bytes {
+	for o.n > 0 && (l.n == 0 || l.bytes+len(o.head.data) <= bytes) {
 		l.push(o.pop())
 	}
 }

@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	keptGone    = 16                     // endpoints that left and still have a row of their own in Stats
-	patience    = 100 * time.Millisecond // a due link that makes no progress for this long is stuck
-	fall        = 3                      // failures in a row after which PerProcess chooses anew
+	keptGone    = 16 // endpoints that left and still have a row of their own in Stats
+	fall        = 3  // failures in a row after which PerProcess chooses anew
 	maxLastText = 256
 )
 
@@ -32,7 +31,10 @@ type route struct {
 
 	snap     *pool.Snapshot // what eps and slots follow
 	eps      []*endpoint
+	byAddr   map[netip.AddrPort]*endpoint
 	slots    []*slot
+	retired  []*slot // of addresses that left, with a link that is not yet closed
+	batch    int     // most bytes dealt to a link at once
 	dealt    bool    // records were dealt since summon last looked
 	line     []*slot // those that records may be dealt to, while a hand is played
 	stride   pool.Stride
@@ -53,6 +55,8 @@ type endpoint struct {
 	live     bool // in the snapshot
 	state    resolve.State
 	since    time.Time
+	slots    []*slot // retired ones too, until they have ended
+	retired  int     // of slots
 	dialling bool
 
 	failures int // in a row
@@ -73,6 +77,7 @@ func newRoute(e *Engine, r Route, fallback bool) *route {
 	}
 	return &route{
 		eng: e, transport: r.Transport, pool: r.Pool, limits: l, fallback: fallback,
+		byAddr: make(map[netip.AddrPort]*endpoint), batch: l.BatchBytes,
 		oneForAll: r.Pool.Options().Policy == resolve.PerProcess,
 	}
 }
@@ -89,7 +94,7 @@ func (rt *route) follow() {
 		ep.live = false
 	}
 	for _, p := range snap.Endpoints {
-		ep := rt.find(p.Addr)
+		ep := rt.byAddr[p.Addr]
 		if ep == nil {
 			ep = rt.join(p.Addr)
 		}
@@ -105,15 +110,8 @@ func (rt *route) follow() {
 		}
 		return !ep.live
 	})
-}
-
-func (rt *route) find(a netip.AddrPort) *endpoint {
-	for _, ep := range rt.eps {
-		if ep.addr == a {
-			return ep
-		}
-	}
-	return nil
+	// A link that hangs keeps its batch, and the memory between its records: all of them together must leave room for the others.
+	rt.batch = max(min(rt.limits.BatchBytes, rt.eng.opts.QueueBytes/4/max(len(rt.slots), 1)), minBatch)
 }
 
 // join adds an address, with the counters it had if it left not long ago.
@@ -121,10 +119,10 @@ func (rt *route) join(a netip.AddrPort) *endpoint {
 	ep := &endpoint{addr: a, errors: make(map[delivery.Cause]uint64)}
 	if i := slices.IndexFunc(rt.gone, func(g *endpoint) bool { return g.addr == a }); i >= 0 {
 		ep = rt.gone[i]
-		ep.failures = 0
 		rt.gone = slices.Delete(rt.gone, i, i+1)
 	}
 	rt.eps = append(rt.eps, ep)
+	rt.byAddr[a] = ep
 	for i := range rt.limits.LinksPerAddr {
 		s := &slot{route: rt, ep: ep, wake: make(chan struct{}, 1), turnstile: make(chan struct{}, 1)}
 		// Each handler begins somewhere else. All first links of addresses go before all second ones, so that the shares of the
@@ -132,6 +130,7 @@ func (rt *route) join(a netip.AddrPort) *endpoint {
 		s.turn.Tie = uint64(i)<<48 | rand.Uint64()>>16
 		rt.stride.Enter(&s.turn)
 		rt.slots = append(rt.slots, s)
+		ep.slots = append(ep.slots, s)
 	}
 	return ep
 }
@@ -139,25 +138,29 @@ func (rt *route) join(a netip.AddrPort) *endpoint {
 // leave retires an address: what no link has yet goes back to the queue, links end in order.
 func (rt *route) leave(ep *endpoint) {
 	ep.usable, ep.since = false, time.Unix(0, rt.eng.clock.stamp().wall)
+	delete(rt.byAddr, ep.addr)
 	rt.slots = slices.DeleteFunc(rt.slots, func(s *slot) bool {
-		if s.ep != ep {
-			return false
+		if s.ep == ep {
+			s.retire()
 		}
-		s.retired = true
-		s.reclaim()
-		s.signal()
-		if rt.eng.opts.Sync && s.link != nil {
-			rt.eng.leaving = append(rt.eng.leaving, s)
-		}
-		return true
+		return s.ep == ep
 	})
 	if rt.pinned == ep {
 		rt.pinned = nil
 	}
 	rt.gone = append(rt.gone, ep)
-	if len(rt.gone) > keptGone {
-		rt.forget(rt.gone[0])
-		rt.gone = slices.Delete(rt.gone, 0, 1)
+	rt.forgetOldest()
+}
+
+// forgetOldest keeps the number of gone addresses small. One whose link has not ended yet still counts.
+func (rt *route) forgetOldest() {
+	for i := 0; i < len(rt.gone) && len(rt.gone) > keptGone; {
+		if rt.gone[i].retired > 0 {
+			i++
+			continue
+		}
+		rt.forget(rt.gone[i])
+		rt.gone = slices.Delete(rt.gone, i, i+1)
 	}
 }
 
@@ -204,6 +207,9 @@ func (rt *route) fail(ep *endpoint, cause delivery.Cause, err error, after time.
 	ep.failed = e.clock.stamp()
 	ep.rest = max(e.backoff(ep.failures), min(after, e.retryAfterLimit()))
 	rt.note(ep, cause, err)
+	for _, s := range ep.slots {
+		s.reclaim() // it rests: what is not sent goes elsewhere, and what comes back must not be overtaken
+	}
 }
 
 // note counts a failure and keeps its text.
@@ -234,15 +240,13 @@ func (rt *route) stats(rows []delivery.EndpointStats) []delivery.EndpointStats {
 		for c, n := range ep.errors {
 			s.Errors[c] = n
 		}
-		for _, sl := range rt.slots {
-			if sl.ep == ep {
-				s.PendingBytes += uint64(sl.inbox.bytes + sl.sent)
-			}
+		for _, sl := range ep.slots {
+			s.PendingBytes += uint64(sl.inbox.bytes + sl.sent)
 		}
 		rows = append(rows, s)
 	}
 	for _, p := range rt.pool.Snapshot().Endpoints { // newer than what was dealt by last, perhaps
-		if ep := rt.find(p.Addr); ep != nil {
+		if ep := rt.byAddr[p.Addr]; ep != nil {
 			ep.state, ep.since = p.State, p.Since
 		}
 	}

@@ -148,6 +148,7 @@ func (s *slot) unhold(b *Batch, r *Rec) {
 func (s *slot) resend(r *Rec, err error) {
 	e := s.route.eng
 	r.tries++
+	r.flags &^= shaped
 	r.avoid = s.ep
 	if int(r.tries) >= e.opts.Tries {
 		e.lose(r, delivery.ReasonTriesExhausted, s.ep, err)

@@ -1,10 +1,17 @@
 package ship
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/wholelog/wholelog/internal/pool"
+)
+
+const (
+	patience = 100 * time.Millisecond // a due link that is full and makes no progress for this long is stuck
+	waiting  = time.Second            // and one that others wait behind, though it is not full
+	minBatch = 4 << 10                // of a link's share of a small budget
 )
 
 // slot is the place of one link in the rotation: a Link comes and goes, the slot stays as long as its address does. Its goroutine
@@ -17,7 +24,7 @@ type slot struct {
 
 	turnstile chan struct{} // Sync: who holds its place has the link
 
-	running bool // the goroutine runs
+	running bool // the goroutine runs; in Sync mode: a link is open
 	retired bool // the address left: finish what was sent, say goodbye, end
 	want    bool // open a link though no record is there
 	busy    bool // dialling or saying goodbye, since then
@@ -27,6 +34,7 @@ type slot struct {
 
 	inbox    list // dealt, not yet sent
 	link     Link
+	ending   Link // one that is being said goodbye to
 	opened   stamp
 	maxAge   time.Duration // jittered
 	lost     bool          // the last link broke
@@ -36,20 +44,58 @@ type slot struct {
 	free     *Batch // settled ones, for the next Send
 	blocked  bool   // the goroutine waits for the window
 
+	watch    *time.Timer   // runs while Send does
+	watched  atomic.Uint64 // progress when watch was set
 	stuck    bool
 	progress atomic.Uint64 // grows with every Settle and Wire
-	seen     uint64        // progress when the due slot was first found full
-	fullAt   stamp
+	seen     uint64        // progress when still began to count
+	stillAt  stamp
 }
 
 // stir wakes the goroutine of the slot, which the first call starts. The caller holds links.
 func (s *slot) stir() {
-	if !s.running {
-		s.running = true
-		s.route.eng.wg.Go(s.run)
+	if s.running || s.route.eng.state == over {
+		s.signal()
 		return
 	}
+	s.running = true
+	s.route.eng.wg.Go(s.run)
+}
+
+// retire has s end: its address left. The caller holds links.
+func (s *slot) retire() {
+	s.retired = true
+	s.reclaim()
+	if !s.running && s.link == nil {
+		s.gone()
+		return
+	}
+	s.ep.retired++
+	s.route.retired = append(s.route.retired, s)
+	if s.route.eng.opts.Sync {
+		s.route.eng.leaving = append(s.route.eng.leaving, s)
+	}
 	s.signal()
+}
+
+// gone takes s out of its address's slots. The caller holds links.
+func (s *slot) gone() {
+	s.ep.slots = slices.DeleteFunc(s.ep.slots, func(o *slot) bool { return o == s })
+}
+
+// ended notes that a retired slot has closed its link: one in its place may open another. The caller holds links.
+func (s *slot) ended() {
+	n := len(s.route.retired)
+	s.route.retired = slices.DeleteFunc(s.route.retired, func(o *slot) bool { return o == s })
+	if len(s.route.retired) == n {
+		return
+	}
+	s.ep.retired--
+	s.gone()
+	for _, o := range s.ep.slots {
+		o.signal()
+	}
+	s.route.forgetOldest()
 }
 
 // signal wakes the goroutine of the slot, if there is one. It never waits.
@@ -78,20 +124,30 @@ func (s *slot) full(n int) bool {
 	if l.BatchRecords > 0 && l.Window == 0 && recs >= 2*l.BatchRecords {
 		return true
 	}
-	return s.inbox.bytes+s.sent+n > max(l.Window, l.BatchBytes)+l.BatchBytes
+	return s.inbox.bytes+s.sent+n > max(l.Window, s.route.batch)+s.route.batch
 }
 
-// patience is how long the due slot, found full, is still waited for. Progress starts it anew.
-func (s *slot) patience(now stamp) time.Duration {
-	if p := s.progress.Load(); p != s.seen || s.fullAt == (stamp{}) {
-		s.seen, s.fullAt = p, now
+// still is for how long s has made no progress, since it was first asked.
+func (s *slot) still(now stamp) time.Duration {
+	if p := s.progress.Load(); p != s.seen || s.stillAt == (stamp{}) {
+		s.seen, s.stillAt = p, now
 	}
-	return patience - (now.mono - s.fullAt.mono)
+	return now.mono - s.stillAt.mono
+}
+
+// giveUp has s passed over until it moves again. What waits behind it goes to others. The caller holds links.
+func (s *slot) giveUp() {
+	s.stuck = true
+	s.reclaim()
 }
 
 // reclaim gives the records that were not yet sent back to the queue.
 func (s *slot) reclaim() {
+	if s.inbox.n == 0 {
+		return
+	}
 	e := s.route.eng
+	s.stillAt = stamp{}
 	e.held -= s.inbox.bytes
 	for r := s.inbox.head; r != nil; r = r.next {
 		s.ep.picked -= r.counts()
@@ -124,8 +180,8 @@ func (s *slot) take() *Batch {
 	}
 	for r := s.inbox.head; r != nil; r = s.inbox.head {
 		n := len(b.recs)
-		if n > 0 && (most > 0 && n >= most || int(r.halve) != halve || bytes+len(r.data) > l.BatchBytes ||
-			s.sent+bytes+len(r.data) > max(l.Window, l.BatchBytes)) {
+		if n > 0 && (most > 0 && n >= most || int(r.halve) != halve || bytes+len(r.data) > s.route.batch ||
+			s.sent+bytes+len(r.data) > max(l.Window, s.route.batch)) {
 			break
 		}
 		s.inbox.pop()
@@ -162,6 +218,7 @@ func (s *slot) release(b *Batch) {
 	if b.next != nil {
 		b.next.prev = b.prev
 	}
+	clear(b.recs) // a spare must not keep memory alive that the budget has let go
 	b.prev, b.next = nil, s.free
 	s.free = b
 }

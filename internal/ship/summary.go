@@ -69,6 +69,8 @@ func (e *Engine) putOwn(data []byte) bool {
 	if e.opts.Sync {
 		r := &Rec{data: data, level: slog.LevelWarn, flags: own | quiet}
 		e.admit(r)
+		e.wg.Add(1)
+		defer e.wg.Done()
 		e.mu.Unlock()
 		ctx, cancel := context.WithTimeout(e.ctx, e.opts.SyncTimeout)
 		defer cancel()

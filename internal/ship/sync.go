@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
 )
+
+// errTurn is the end of a wait for one's turn at a link.
+var errTurn = errors.New("the link was in use")
 
 // putSync sends one record on the caller's goroutine: it has the due link for itself, sends a batch of one and waits for its
 // outcome, at each usable address once. There is no dispatcher, no queue and no timer.
@@ -30,6 +34,8 @@ func (e *Engine) putSync(level slog.Level, data []byte) error {
 		r.flags = quiet
 	}
 	e.admit(r)
+	e.wg.Add(1) // Close waits for what is under way
+	defer e.wg.Done()
 	e.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(e.ctx, e.opts.SyncTimeout)
@@ -99,9 +105,9 @@ func (e *Engine) trySync(ctx context.Context, rt *route, r *Rec) delivery.Drop {
 	}
 	d := delivery.Drop{Reason: delivery.ReasonNoEndpoint, Err: delivery.ErrNoEndpoint}
 	tried := make(map[netip.AddrPort]bool)
-	for s := e.dueSync(rt, tried); s != nil; s = e.dueSync(rt, tried) {
+	for s, left := e.dueSync(rt, tried); s != nil; s, left = e.dueSync(rt, tried) {
 		e.closeLeaving(ctx)
-		o := s.sendSync(ctx, r)
+		o := s.trySend(ctx, left, r)
 		d.Addr, d.Err = s.ep.addr, o.Err
 		switch o.Do {
 		case Delivered:
@@ -128,26 +134,29 @@ func (e *Engine) trySync(ctx context.Context, rt *route, r *Rec) delivery.Drop {
 	return d
 }
 
-// dueSync returns the due link among the addresses not tried yet, and marks its address as tried. The pinned address goes first;
-// one that rests after a failure goes last.
-func (e *Engine) dueSync(rt *route, tried map[netip.AddrPort]bool) *slot {
+// dueSync returns the due link among the addresses not tried yet, marks its address as tried, and says how many are left with it. The
+// pinned address goes first, then those whose link nobody is using; one that rests after a failure goes last.
+func (e *Engine) dueSync(rt *route, tried map[netip.AddrPort]bool) (due *slot, left int) {
 	e.links.Lock()
 	defer e.links.Unlock()
 	rt.follow()
-	if rt.oneForAll {
-		rt.pin()
-	}
 	now := e.clock.stamp()
-	var due *slot
+	if rt.oneForAll {
+		rt.pin(now)
+	}
 	best := 0
 	for _, s := range rt.slots {
 		if !s.ep.usable || tried[s.ep.addr] {
 			continue
 		}
+		left++
 		rank := 1
-		if s.ep == rt.pinned {
+		switch {
+		case s.ep == rt.pinned:
 			rank = 0
-		} else if s.ep.resting(now) {
+		case s.ep.resting(now):
+			rank = 3
+		case len(s.turnstile) > 0:
 			rank = 2
 		}
 		if due == nil || rank < best || rank == best && s.turn.Before(&due.turn) {
@@ -158,13 +167,26 @@ func (e *Engine) dueSync(rt *route, tried map[netip.AddrPort]bool) *slot {
 		tried[due.ep.addr] = true
 		rt.stride.Take(&due.turn)
 	}
-	return due
+	return due, left
+}
+
+// trySend is sendSync within this address's share of the time that ctx has left, so that one that hangs does not take it all.
+func (s *slot) trySend(ctx context.Context, left int, r *Rec) Outcome {
+	if end, ok := ctx.Deadline(); ok && left > 1 {
+		share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
+		defer cancel()
+		ctx = share
+	}
+	return s.sendSync(ctx, r)
 }
 
 // sendSync sends r through s, which it has for itself meanwhile, and returns what became of it.
 func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 	rt, e := s.route, s.route.eng
 	link, err := s.linkSync(ctx)
+	if errors.Is(err, errTurn) {
+		return Outcome{Do: Requeue} // others were using the link: no evidence against the address
+	}
 	if err != nil {
 		o := Outcome{Do: Requeue, Cause: CauseOf(err), Err: err}
 		e.links.Lock()
@@ -173,21 +195,21 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 		e.observe(s, o)
 		return o
 	}
-	defer func() { <-s.turnstile }()
+	defer s.yield()
 	b := &Batch{recs: []*Rec{r}, slot: s, open: 1, answered: make(chan struct{})}
 	err = guardSend(ctx, link, b)
 	if err == nil {
-		link.Nudge() // whoever logs waits: ask for the outcome now
+		guardNudge(link) // whoever logs waits: ask for the outcome now
 		select {
 		case <-b.answered:
-		case <-link.Gone():
+		case <-guardGone(link):
 			err = &Fault{delivery.CausePeerClosed, errGone}
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
 	}
 	if err != nil {
-		_ = link.Close() // it is given up; why is in err
+		guardClose(link)
 	}
 	e.links.Lock()
 	b.dead = true
@@ -213,9 +235,6 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 	if err != nil {
 		s.link, s.lost = nil, true
 	}
-	if s.retired && s.link != nil {
-		e.leaving = append(e.leaving, s) // it left while it was being used
-	}
 	e.links.Unlock()
 	e.observe(s, o)
 	return o
@@ -227,11 +246,11 @@ func (s *slot) linkSync(ctx context.Context) (link Link, err error) {
 	select {
 	case s.turnstile <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, errTurn
 	}
 	defer func() {
 		if err != nil {
-			<-s.turnstile
+			s.yield()
 		}
 	}()
 	e.links.Lock()
@@ -254,9 +273,20 @@ func (s *slot) linkSync(ctx context.Context) (link Link, err error) {
 	return link, err
 }
 
+// yield ends the caller's turn at s. A link whose address left meanwhile is for the next caller to close.
+func (s *slot) yield() {
+	e := s.route.eng
+	e.links.Lock()
+	if s.retired && s.link != nil && !slices.Contains(e.leaving, s) {
+		e.leaving = append(e.leaving, s)
+	}
+	e.links.Unlock()
+	<-s.turnstile
+}
+
 func isGone(l Link) bool {
 	select {
-	case <-l.Gone():
+	case <-guardGone(l):
 		return true
 	default:
 		return false
@@ -267,9 +297,9 @@ func isGone(l Link) bool {
 func (e *Engine) readySync(ctx context.Context) error {
 	tried := make(map[netip.AddrPort]bool)
 	err := delivery.ErrNoEndpoint
-	for s := e.dueSync(e.routes[0], tried); s != nil; s = e.dueSync(e.routes[0], tried) {
+	for s, _ := e.dueSync(e.routes[0], tried); s != nil; s, _ = e.dueSync(e.routes[0], tried) {
 		if _, err = s.linkSync(ctx); err == nil {
-			<-s.turnstile
+			s.yield()
 			return nil
 		}
 		err = fmt.Errorf("connect to %s: %w", s.ep.addr, err)
@@ -292,11 +322,14 @@ func (e *Engine) closeLeaving(ctx context.Context) {
 		}
 		e.links.Lock()
 		link := s.link
-		s.link = nil
+		s.link, s.ending = nil, link
 		e.links.Unlock()
 		if link != nil {
 			s.goodbye(ctx, link)
 		}
+		e.links.Lock()
+		s.ended()
+		e.links.Unlock()
 		if turn {
 			<-s.turnstile
 		}
