@@ -1,3 +1,5 @@
+//go:build linux
+
 package interop
 
 import (
@@ -29,7 +31,9 @@ func startCapture(t *testing.T, port uint16) *capture {
 	t.Helper()
 	path := find(t, "tcpdump")
 	version(t, path, "--version")
-	cmd := command("/", path, "-i", "lo", "-n", "-s", "2048", "-B", "16384", "-U", "--immediate-mode", "-w", "-", fmt.Sprintf("udp dst port %d", port))
+	// The ring has a place of -s bytes for each packet, so that asking for whole ones of any size would leave it few places.
+	cmd := command("/", path, "-i", "lo", "-n", "-s", "2048", "-B", "16384", "-U", "--immediate-mode", "-w", "-",
+		fmt.Sprintf("udp dst port %d", port))
 	if cmd.SysProcAttr.Credential != nil {
 		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_RAW}
 	}

@@ -1,3 +1,3 @@
 // Package interop holds tests only: what this repository sends and receives, against programs that other people wrote. README.md
-// says which, and how to run them.
+// says which, and how to run them. They need Linux.
 package interop

@@ -1,3 +1,5 @@
+//go:build linux
+
 package interop
 
 import (
@@ -146,7 +148,8 @@ func judgeGoGelf(t *testing.T, m *gogelf.Message, text string, number int) {
 		full = text
 	}
 	extra := map[string]any{"_number": float64(number), "_word": "seventeen", "_ok": "true"}
-	if m.Short != short || m.Full != full || m.Host != "sender" || m.Level != gogelf.LOG_WARNING || m.TimeUnix != 1772368245.123 || m.Version != "1.1" {
+	if m.Short != short || m.Full != full || m.Host != "sender" ||
+		m.Level != gogelf.LOG_WARNING || m.TimeUnix != 1772368245.123 || m.Version != "1.1" {
 		t.Errorf("%d characters: %.300v", len(text), m)
 	}
 	if fmt.Sprint(m.Extra) != fmt.Sprint(extra) {
@@ -184,9 +187,24 @@ func TestGoGelfReaderIsNotTheServer(t *testing.T) {
 		{"a datagram above 1420", [][]byte{message("whole", 1500)}, []string{"whole"}, []string{"unexpected EOF"}},
 		{"chunks above 1420", chunks(message("larger chunks", 3000), 1500, 6), []string{"larger chunks"}, []string{"larger chunks, with a hole"}},
 		{"chunks in reverse", reversed, []string{"reversed"}, []string{"reversed, with a hole"}}, // the first it reads limits all others
-		{"two messages interleaved", [][]byte{a[0], b[0], a[1], b[1]}, []string{"first", "second"}, []string{"json.Unmarshal", "json.Unmarshal"}},
-		{"a message, and a longer one's chunk", [][]byte{two[0], four[3], two[1]}, []string{"two chunks"}, []string{"panic: runtime error: index out of range [3] with length 2"}},
-		{"level as a text", [][]byte{[]byte(`{"host":"h","short_message":"level","level":"4"}`)}, []string{"level"}, []string{"invalid type for field level"}},
+		{
+			"two messages interleaved",
+			[][]byte{a[0], b[0], a[1], b[1]},
+			[]string{"first", "second"},
+			[]string{"json.Unmarshal", "json.Unmarshal"},
+		},
+		{
+			"a message, and a longer one's chunk",
+			[][]byte{two[0], four[3], two[1]},
+			[]string{"two chunks"},
+			[]string{"panic: runtime error: index out of range [3] with length 2"},
+		},
+		{
+			"level as a text",
+			[][]byte{[]byte(`{"host":"h","short_message":"level","level":"4"}`)},
+			[]string{"level"},
+			[]string{"invalid type for field level"},
+		},
 		{"no short_message", [][]byte{[]byte(`{"host":"h","level":4}`)}, []string{"short_message"}, []string{""}},
 		{"a blank host", [][]byte{[]byte(`{"host":" ","short_message":"blank"}`)}, []string{"host"}, []string{"blank"}},
 		{"inflated above 8 MiB", chunks(bomb(t, 9<<20), 1420, 7), []string{"json"}, []string{"long"}},

@@ -1,7 +1,7 @@
 """Logs through graypy as told, one JSON object a line on standard input, and says what became of it, one a line on standard output.
 
-Called with a host, a port and 0 or 1 for compression. {"text": T} logs T. {"payload": N} logs a text that makes the whole message N bytes long. The
-answer holds the length of the message and the warnings.
+Called with a host, a port and 0 or 1 for compression. {"text": T} logs T. {"payload": N} logs a text that makes the whole message N
+bytes long. The answer holds the length of the message and the warnings.
 """
 
 import json

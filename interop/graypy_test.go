@@ -1,3 +1,5 @@
+//go:build linux
+
 package interop
 
 import (
@@ -103,7 +105,8 @@ func TestGraypyBoundaries(t *testing.T) {
 		got := p.take(t, tt.datagrams)
 		for _, d := range got {
 			h, data, err := chunk.Parse(d.data)
-			if chunked := err == nil; chunked != (tt.size >= graypyData) || chunked && (int(h.Count) != tt.datagrams || len(data) == 0 || len(data) > graypyData) {
+			chunked := err == nil
+			if chunked != (tt.size >= graypyData) || chunked && (int(h.Count) != tt.datagrams || len(data) == 0 || len(data) > graypyData) {
 				t.Errorf("%d bytes: %+v with %d bytes, %v", tt.size, h, len(data), err)
 			}
 		}
@@ -111,7 +114,8 @@ func TestGraypyBoundaries(t *testing.T) {
 		if tt.datagrams == 0 {
 			continue
 		}
-		if len(messages) != 1 || len(messages[0]) != tt.size || !bytes.HasPrefix(messages[0], []byte(`{"version":"1.0","host":"graypy","short_message":"xxx`)) {
+		const begin = `{"version":"1.0","host":"graypy","short_message":"xxx`
+		if len(messages) != 1 || len(messages[0]) != tt.size || !bytes.HasPrefix(messages[0], []byte(begin)) {
 			t.Errorf("%d bytes: %d messages, %.80q", tt.size, len(messages), messages)
 		}
 	}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package interop
 
 import (
@@ -55,7 +57,7 @@ func ownNetwork(t *testing.T) bool {
 func enter(t *testing.T, dir string, prefix ...string) {
 	t.Helper()
 	version(t, find(t, "unshare"), "--version")
-	who, ok := namespaceUser(t, dir, prefix)
+	who, ok := namespaceUser(t, dir)
 	if !ok {
 		t.Log("!!!! NO NAMESPACES: this system allows none, and WHAT THIS TEST IS ABOUT WAS NOT TESTED !!!!")
 		t.Skip("!!!! no namespaces")
@@ -74,10 +76,10 @@ func enter(t *testing.T, dir string, prefix ...string) {
 }
 
 // namespaceUser finds out who may make the namespaces: an unprivileged user where the system lets one, else whoever runs the tests.
-func namespaceUser(t *testing.T, dir string, prefix []string) (*syscall.Credential, bool) {
+func namespaceUser(t *testing.T, dir string) (*syscall.Credential, bool) {
 	t.Helper()
 	for _, who := range slices.Compact([]*syscall.Credential{unprivileged(), nil}) {
-		cmd := command(dir, prefix[0], append(slices.Clone(prefix[1:]), "true")...)
+		cmd := command(dir, find(t, "unshare"), "-Urnm", "true")
 		cmd.SysProcAttr.Credential = who
 		out, err := cmd.CombinedOutput()
 		if err == nil {
