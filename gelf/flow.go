@@ -53,13 +53,14 @@ func (f *flow) old(now time.Time) bool {
 	return now.Sub(f.born) > f.maxAge || wall > f.maxAge || wall < -f.maxAge
 }
 
-// until sets the write deadline, at no cost when it is set already.
-func (f *flow) until(deadline time.Time) error {
-	if f.deadline.Equal(deadline) {
+// until has the writes that follow end by limit. To set a deadline costs as much as a small write: one in force serves as long as it
+// leaves at least half of the time from now.
+func (f *flow) until(now, limit time.Time) error {
+	if !f.deadline.After(limit) && f.deadline.Sub(now) >= limit.Sub(now)/2 {
 		return nil
 	}
-	f.deadline = deadline
-	return f.conn.SetWriteDeadline(deadline)
+	f.deadline = limit
+	return f.conn.SetWriteDeadline(limit)
 }
 
 // flowSet holds the flows towards one address. All but close belongs to the link's goroutine.

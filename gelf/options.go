@@ -27,6 +27,7 @@ const (
 	defaultFlowAge    = 60 * time.Second
 	defaultPacketRate = 10_000
 	minPacketRate     = 64 // 128 chunks have 2 s to leave
+	defaultSend       = 10 * time.Second
 	maxHost           = 255
 )
 
@@ -194,6 +195,7 @@ func newConfig(t target, o Options) (config, error) {
 			flowAge:     cmp.Or(o.FlowAge, defaultFlowAge),
 			packetRate:  cmp.Or(o.PacketRate, defaultPacketRate),
 			oversize:    o.Oversize,
+			sendTimeout: cmp.Or(o.Delivery.SendTimeout, defaultSend),
 		},
 		sequence:    o.Sequence,
 		addSource:   o.AddSource,

@@ -22,7 +22,10 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := udpConfig{chunkSize: 1232, compression: CompressAuto, flows: 16, flowAge: time.Minute, packetRate: 10_000, oversize: OversizeTruncate}
+	want := udpConfig{
+		chunkSize: 1232, compression: CompressAuto, flows: 16, flowAge: time.Minute, packetRate: 10_000, oversize: OversizeTruncate,
+		sendTimeout: 10 * time.Second,
+	}
 	if c.udp != want {
 		t.Errorf("%+v, want %+v", c.udp, want)
 	}

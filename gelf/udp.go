@@ -23,6 +23,7 @@ type udpConfig struct {
 	packetRate  int // datagrams/s per address; negative: unlimited
 	oversize    Oversize
 	fallback    bool // another route takes what does not fit 128 chunks
+	sendTimeout time.Duration
 }
 
 // udpTransport sends every record as one datagram or as at most 128 chunks, all from one source port to one address.
@@ -37,8 +38,7 @@ func newUDP(c udpConfig) *udpTransport {
 }
 
 // Limits implements [ship.Transport]. One link per address keeps order towards it and lets one pacer see all of its datagrams. A
-// slow pacer gets small batches, about a quarter of a second of its time: what waits in a link cannot go to another address, and
-// the pacer's waits must not use up SendTimeout, which is there for writes.
+// slow pacer gets small batches, about a quarter of a second of its time: what waits in a link cannot go to another address.
 func (t *udpTransport) Limits() ship.Limits {
 	l := ship.Limits{LinksPerAddr: 1, BatchBytes: 64 << 10, Blind: true}
 	if rate := t.config.packetRate; rate > 0 {
@@ -194,10 +194,6 @@ func (l *udpLink) fit(data []byte) (payload []byte, cut bool, err error) {
 
 // transmit writes payload as datagrams of one new id to one flow, in bursts that the pacer allows.
 func (l *udpLink) transmit(ctx context.Context, f *flow, payload []byte) error {
-	deadline, _ := ctx.Deadline() // the zero time means none to both
-	if err := f.until(deadline); err != nil {
-		return err
-	}
 	rest := payload
 	n := chunk.Count(len(payload), l.size)
 	if n > 1 {
@@ -214,6 +210,9 @@ func (l *udpLink) transmit(ctx context.Context, f *flow, payload []byte) error {
 			return err
 		}
 		n -= granted
+		if err := l.limit(ctx, f); err != nil {
+			return err
+		}
 		written := 0
 		for range granted {
 			datagram := rest[:min(l.size, len(rest))]
@@ -227,6 +226,16 @@ func (l *udpLink) transmit(ctx context.Context, f *flow, payload []byte) error {
 		l.meter.Wire(written)
 	}
 	return nil
+}
+
+// limit gives the writes of a burst SendTimeout, or what ctx leaves of it. The pacer's waits in between are no writes.
+func (l *udpLink) limit(ctx context.Context, f *flow) error {
+	now := time.Now()
+	limit := now.Add(l.config.sendTimeout)
+	if end, ok := ctx.Deadline(); ok && end.Before(limit) {
+		limit = end
+	}
+	return f.until(now, limit)
 }
 
 // acquire waits until the pacer grants at least least and at most want datagrams.

@@ -67,7 +67,8 @@ type chosen struct {
 
 var rigAddr = netip.MustParseAddrPort("192.0.2.1:12201")
 
-// newRig dials a link with c, whose zero fields get defaults: 1232 bytes, 16 flows of a minute, no pacing.
+// newRig dials a link with c, whose zero fields get defaults: 1232 bytes, 16 flows of a minute, no pacing, 10 s
+// for a write.
 func newRig(t testing.TB, c udpConfig) *rig {
 	t.Helper()
 	if c.chunkSize == 0 {
@@ -81,6 +82,9 @@ func newRig(t testing.TB, c udpConfig) *rig {
 	}
 	if c.packetRate == 0 {
 		c.packetRate = -1
+	}
+	if c.sendTimeout == 0 {
+		c.sendTimeout = defaultSend
 	}
 	r := &rig{udpTransport: newUDP(c)}
 	r.dial = r.open
@@ -209,6 +213,7 @@ type fakeFlow struct {
 	once     sync.Once
 	closed   chan struct{}
 	deadline time.Time
+	limits   int // deadlines set
 }
 
 func (f *fakeFlow) Write(b []byte) (int, error) {
@@ -243,6 +248,7 @@ func (f *fakeFlow) Write(b []byte) (int, error) {
 
 func (f *fakeFlow) SetWriteDeadline(t time.Time) error {
 	f.deadline = t
+	f.limits++
 	return nil
 }
 
@@ -297,7 +303,7 @@ func recordOf(n int, fill func(int) string) []byte {
 // discardLink dials a link whose sockets take everything and keep nothing.
 func discardLink(t testing.TB, c udpConfig) ship.Link {
 	t.Helper()
-	c.flowAge = time.Hour
+	c.flowAge, c.sendTimeout = time.Hour, defaultSend
 	tr := newUDP(c)
 	tr.dial = func(context.Context, string, string) (net.Conn, error) { return discardFlow{}, nil }
 	link, err := tr.Dial(t.Context(), rigAddr, ship.NewMeter(ship.Recorder{Wire: func(int) {}}))
@@ -310,6 +316,7 @@ func discardLink(t testing.TB, c udpConfig) ship.Link {
 
 type discardFlow struct{ net.Conn }
 
-func (discardFlow) Write(b []byte) (int, error) { return len(b), nil }
-func (discardFlow) LocalAddr() net.Addr         { return &net.UDPAddr{} }
-func (discardFlow) Close() error                { return nil }
+func (discardFlow) Write(b []byte) (int, error)      { return len(b), nil }
+func (discardFlow) SetWriteDeadline(time.Time) error { return nil }
+func (discardFlow) LocalAddr() net.Addr              { return &net.UDPAddr{} }
+func (discardFlow) Close() error                     { return nil }

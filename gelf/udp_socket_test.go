@@ -58,6 +58,7 @@ func receive(t *testing.T, conn *net.UDPConn, n int) (messages [][]byte, ports [
 
 func dialLoopback(t *testing.T, c udpConfig, addr netip.AddrPort) ship.Link {
 	t.Helper()
+	c.sendTimeout = defaultSend
 	link, err := newUDP(c).Dial(t.Context(), addr, nil)
 	if err != nil {
 		t.Fatal(err)

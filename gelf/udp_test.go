@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,7 +14,9 @@ import (
 
 	"github.com/wholelog/wholelog/chunk"
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/pool"
 	"github.com/wholelog/wholelog/internal/ship"
+	"github.com/wholelog/wholelog/resolve"
 )
 
 // What leaves at and around every boundary, exactly: as many datagrams as needed, all full but the last, none empty.
@@ -393,22 +397,83 @@ func TestBlockedWriteEnds(t *testing.T) {
 	})
 }
 
-// A deadline of one batch must not reach into the next.
-func TestWriteDeadlineFollowsTheBatch(t *testing.T) {
-	r := newRig(t, udpConfig{flows: 1})
-	for _, after := range []time.Duration{time.Hour, 2 * time.Hour, 0} {
-		ctx, cancel := t.Context(), context.CancelFunc(func() {})
-		if after > 0 {
-			ctx, cancel = context.WithTimeout(ctx, after)
-		}
-		if err := r.send(ctx, []byte(`{"a":1}`)); err != nil {
+// A write that blocks ends with SendTimeout though the context has no deadline: the engine's has none, but in Sync mode. The link ends,
+// and nothing is held against the address twice.
+func TestSendTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var errs []error
+		c := udpConfig{chunkSize: 1232, flows: 1, flowAge: time.Minute, packetRate: -1, sendTimeout: time.Second}
+		r := &rig{udpTransport: newUDP(c), block: true}
+		r.dial = r.open
+		e := ship.New(ship.Config{
+			Name:    "gelf",
+			Main:    ship.Route{Transport: r, Pool: pool.New(pool.Config{Options: resolve.Options{Resolver: resolve.Static(rigAddr.String())}})},
+			Options: delivery.Options{OnError: func(err error) { errs = append(errs, err) }, CloseTimeout: time.Nanosecond},
+		})
+		if err := e.Put(slog.LevelInfo, []byte(`{"a":1}`)); err != nil {
 			t.Fatal(err)
 		}
-		if want, _ := ctx.Deadline(); !r.flows[0].deadline.Equal(want) {
-			t.Errorf("the flow's deadline is %v, want %v", r.flows[0].deadline, want)
+		<-time.After(c.sendTimeout - time.Millisecond)
+		if s := e.Stats().Endpoints[0]; len(s.Errors) > 0 {
+			t.Errorf("before its time: %v", s.Errors)
 		}
-		cancel()
-	}
+		<-time.After(2 * time.Millisecond)
+		if s := e.Stats().Endpoints[0]; s.Errors[delivery.CauseTimeout] == 0 || !r.flows[0].isClosed() {
+			t.Errorf("past its time: %v", s.Errors)
+		}
+		if err := e.Close(); err == nil || len(errs) == 0 || !errors.Is(errs[0], os.ErrDeadlineExceeded) {
+			t.Errorf("%v, %v", err, errs)
+		}
+	})
+}
+
+// A flow's deadline is SendTimeout from now, or the context's if that is sooner, and is set anew when less than half is left: not for
+// every message, and never so that one batch's deadline reaches into the next.
+func TestWriteDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, udpConfig{flows: 1, flowAge: time.Hour})
+		for i, c := range []struct {
+			wait, ctx, left time.Duration
+			limits          int
+		}{
+			{0, 0, 10 * time.Second, 1},
+			{5 * time.Second, 0, 5 * time.Second, 1},
+			{time.Millisecond, 0, 10 * time.Second, 2},
+			{0, time.Hour, 10 * time.Second, 2},
+			{0, 2 * time.Second, 2 * time.Second, 3},
+			{time.Second, 2 * time.Second, time.Second, 3},
+			{0, time.Nanosecond, time.Nanosecond, 4},
+			{time.Minute, 0, 10 * time.Second, 5},
+		} {
+			<-time.After(c.wait)
+			ctx, cancel := t.Context(), context.CancelFunc(func() {})
+			if c.ctx > 0 {
+				ctx, cancel = context.WithTimeout(ctx, c.ctx)
+			}
+			if err := r.send(ctx, []byte(`{"a":1}`), []byte(`{"b":2}`)); err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			f := r.flows[0]
+			if left := time.Until(f.deadline); left != c.left || f.limits != c.limits {
+				t.Errorf("%d: %v left, want %v; set %d times, want %d", i, left, c.left, f.limits, c.limits)
+			}
+		}
+	})
+}
+
+// What a message waits for the pacer is not taken from its writes.
+func TestPacingIsNoWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, udpConfig{flows: 1, packetRate: 64, chunkSize: 100, compression: CompressNone, sendTimeout: 100 * time.Millisecond})
+		began := time.Now()
+		if err := r.send(t.Context(), recordOf(8000, noise), recordOf(8000, noise)); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.outcomes(); got != "2 delivered" || time.Since(began) < time.Second {
+			t.Errorf("%s after %v", got, time.Since(began))
+		}
+	})
 }
 
 func TestSendWithEndedContext(t *testing.T) {
