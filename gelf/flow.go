@@ -46,11 +46,9 @@ type flow struct {
 }
 
 // old says whether the flow has served its time. A balancer never moves a busy flow, so a fresh port is the only way off a node
-// that is leaving. A frozen process advances the wall clock alone, and a wall clock set back says nothing about age at all: any of
-// the three counts.
+// that is leaving.
 func (f *flow) old(now time.Time) bool {
-	wall := now.Round(0).Sub(f.born.Round(0))
-	return now.Sub(f.born) > f.maxAge || wall > f.maxAge || wall < -f.maxAge
+	return apart(f.born, now, f.maxAge)
 }
 
 // until has the writes that follow end by limit. To set a deadline costs as much as a small write: one in force serves as long as it

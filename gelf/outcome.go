@@ -16,6 +16,9 @@ var errNoFlow = errors.New("no flow")
 // errDivert says that datagrams cannot carry a record and that there is another way, which can.
 var errDivert = errors.New("too large for UDP")
 
+// errLate says that a message's chunks left so far apart that a receiver may have forgotten the first ones.
+var errLate = errors.New("chunks too far apart")
+
 // udpOutcome says what becomes of a record by what stopped it on its way into datagrams. Nothing is ever "perhaps taken": a
 // receiver drops a message of which it did not get every chunk, and an error means that at least one was not sent.
 //
@@ -27,6 +30,7 @@ var errDivert = errors.New("too large for UDP")
 //	EMSGSIZE, with no smaller size left     Drop, too_large: a path that does not take 508 bytes takes no message
 //	ENOBUFS, EAGAIN, ENOMEM, restarts used  Requeue, busy: our own queues are full
 //	write deadline, end of Send's ctx       Requeue, timeout
+//	chunks too far apart, restarts used     Requeue, timeout: our own writes are slow
 //	ctx canceled, socket closed by Close    Requeue, without cause and error: no evidence against the address
 //	EPERM, EACCES (a firewall of our own),
 //	ENETUNREACH, EHOSTUNREACH, ENETDOWN,
@@ -50,7 +54,7 @@ func udpOutcome(err error) ship.Outcome {
 		o.Cause = delivery.CauseRefused
 	case isBusy(err):
 		o.Cause = delivery.CauseBusy
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.Is(err, errLate):
 		o.Cause = delivery.CauseTimeout
 	}
 	return o

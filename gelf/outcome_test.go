@@ -37,6 +37,7 @@ func TestUDPOutcome(t *testing.T) {
 		"unknown":           {errors.New("?"), ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseOther}, false},
 		"write deadline":    {errTimedOut, ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseTimeout}, true},
 		"context's end":     {context.DeadlineExceeded, ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseTimeout}, true},
+		"too slow":          {errLate, ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseTimeout}, false},
 		"context canceled":  {context.Canceled, ship.Outcome{Do: ship.Requeue}, true},
 		"link closed":       {&net.OpError{Op: "write", Err: net.ErrClosed}, ship.Outcome{Do: ship.Requeue}, true},
 		"no socket at all":  {fmt.Errorf("%w: %w", errNoFlow, fs.ErrPermission), ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseOther}, true},

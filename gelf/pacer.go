@@ -17,6 +17,11 @@ const (
 	// spread is the longest that a message may take from its first chunk to its last by the pacer's will. Receivers forget it
 	// after 5 s and the design allows 2; the rest is for late timers and slow writes.
 	spread = 1750 * time.Millisecond
+	// mostSpread is how old a message's first chunk may be when another one is to leave: half of what receivers allow, less the way.
+	mostSpread = 2 * time.Second
+	// mostAge is how old it may be when the last one has left. In between a receiver most likely has the message, and sent again it
+	// would have it twice; beyond it most likely has not.
+	mostAge = 4 * time.Second
 )
 
 // pacer is a token bucket in datagrams, kept as the one instant since which it has been filling (GCRA). It belongs to a link's

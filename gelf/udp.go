@@ -2,6 +2,7 @@ package gelf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -129,6 +130,10 @@ func (l *udpLink) settleSent() {
 // about what a full interface queue takes to drain. After that the record goes back to the queue, where other addresses serve.
 const maxRestarts = 4
 
+// maxLate is how often a message starts over because its chunks left too far apart: a process that was frozen in between is not
+// frozen again at once, and where writes are slow every attempt costs seconds.
+const maxLate = 2
+
 // message sends one record. Nothing is ever mended in the middle: when a datagram fails, the message starts over with all its
 // chunks under a new id, or goes back to the queue whole. The receiver forgets the chunks it has, since the id never comes again.
 func (l *udpLink) message(ctx context.Context, data []byte) error {
@@ -140,7 +145,7 @@ func (l *udpLink) message(ctx context.Context, data []byte) error {
 		return fmt.Errorf("%w: %w", errNoFlow, err)
 	}
 	defer l.release()
-	for restarts := 0; ; {
+	for restarts, late := 0, 0; ; {
 		payload, cut, err := l.fit(data)
 		if err != nil {
 			return err
@@ -164,6 +169,10 @@ func (l *udpLink) message(ctx context.Context, data []byte) error {
 			if err := l.pacer.sleep(ctx, l.closed, time.Millisecond<<restarts); err != nil {
 				return err
 			}
+		case errors.Is(err, errLate) && late < maxLate:
+			late++
+			l.settleSent()
+			l.meter.Trouble(delivery.CauseTimeout, fmt.Errorf("message sent anew: %w", err))
 		case isRefused(err):
 			l.flows.discardAll()
 			return err
@@ -192,7 +201,8 @@ func (l *udpLink) fit(data []byte) (payload []byte, cut bool, err error) {
 	return nil, false, fmt.Errorf("%d bytes do not fit %d datagrams of %d: %w", len(data), chunk.MaxChunks, l.size, delivery.ErrTooLarge)
 }
 
-// transmit writes payload as datagrams of one new id to one flow, in bursts that the pacer allows.
+// transmit writes payload as datagrams of one new id to one flow, in bursts that the pacer allows. It ends early when the chunks
+// cannot reach the receiver together any more.
 func (l *udpLink) transmit(ctx context.Context, f *flow, payload []byte) error {
 	rest := payload
 	n := chunk.Count(len(payload), l.size)
@@ -204,13 +214,21 @@ func (l *udpLink) transmit(ctx context.Context, f *flow, payload []byte) error {
 		}
 		rest = l.wire
 	}
+	chunked := n > 1
+	var first time.Time // when the first chunk left
 	for head := l.pacer.head(n); n > 0; head = 1 {
 		granted, err := l.acquire(ctx, n, head)
 		if err != nil {
 			return err
 		}
 		n -= granted
-		if err := l.limit(ctx, f); err != nil {
+		now := l.flows.now()
+		if first.IsZero() {
+			first = now
+		} else if apart(first, now, mostSpread) {
+			return errLate
+		}
+		if err := l.limit(ctx, f, now); err != nil {
 			return err
 		}
 		written := 0
@@ -225,12 +243,21 @@ func (l *udpLink) transmit(ctx context.Context, f *flow, payload []byte) error {
 		}
 		l.meter.Wire(written)
 	}
+	if chunked && apart(first, l.flows.now(), mostAge) {
+		return errLate
+	}
 	return nil
 }
 
+// apart says whether more than limit may have passed between two instants, by the clock that went further: a frozen process
+// advances the wall clock alone, and one set back says nothing.
+func apart(from, to time.Time, limit time.Duration) bool {
+	wall := to.Round(0).Sub(from.Round(0))
+	return to.Sub(from) > limit || wall > limit || wall < -limit
+}
+
 // limit gives the writes of a burst SendTimeout, or what ctx leaves of it. The pacer's waits in between are no writes.
-func (l *udpLink) limit(ctx context.Context, f *flow) error {
-	now := time.Now()
+func (l *udpLink) limit(ctx context.Context, f *flow, now time.Time) error {
 	limit := now.Add(l.config.sendTimeout)
 	if end, ok := ctx.Deadline(); ok && end.Before(limit) {
 		limit = end

@@ -24,7 +24,8 @@ type rig struct {
 
 	// Set before send: errors of the writes and openings to come, by their number from 1.
 	failWrite, failDial map[int]error
-	block               bool // writes wait for a deadline or for Close
+	block               bool        // writes wait for a deadline or for Close
+	onWrite             func(n int) // told the number of every write that succeeded
 
 	mu        sync.Mutex
 	dials     int
@@ -243,6 +244,9 @@ func (f *fakeFlow) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	f.rig.sent = append(f.rig.sent, datagram{f, slices.Clone(b), time.Now()})
+	if f.rig.onWrite != nil {
+		f.rig.onWrite(f.rig.writes)
+	}
 	return len(b), nil
 }
 
