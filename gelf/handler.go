@@ -55,6 +55,11 @@ func NewHandler(target string, opts *Options) (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gelf: %w", err)
 	}
+	if o.Resolve.Resolver == nil {
+		if o.Resolve.Resolver, err = t.resolver(); err != nil {
+			return nil, fmt.Errorf("gelf: %w", err)
+		}
+	}
 	c, err := newConfig(t, o)
 	if err != nil {
 		return nil, fmt.Errorf("gelf: %w", err)
@@ -64,9 +69,6 @@ func NewHandler(target string, opts *Options) (*Handler, error) {
 
 // newHandler makes a handler over any transport.
 func newHandler(c config, t ship.Transport, r resolve.Options, d delivery.Options) *Handler {
-	if r.Resolver == nil {
-		r.Resolver = resolve.DNS(c.target.hostPort(), nil)
-	}
 	h := &Handler{core: &core{config: c, head: appendHead(nil, &c)}, scope: newScope(c.sequence)}
 	h.core.encoders.New = func() any { return newEncoder(&h.core.config) }
 	h.core.engine = ship.New(ship.Config{

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/wholelog/wholelog/resolve"
 )
 
 // target is the place a handler sends to, as its URL names it.
@@ -15,7 +17,7 @@ type target struct {
 }
 
 // parseTarget takes a URL apart. It does so by hand because the errors of net/url quote what they fail on, and that may be a
-// password. No error here quotes any part of the URL.
+// password. No error here quotes any part of the URL; that of resolver quotes the host, when it is known to stand alone.
 func parseTarget(s string) (target, error) {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {
@@ -85,6 +87,15 @@ func checkPort(port string) error {
 		return errors.New("target: port is outside 1…65535")
 	}
 	return nil
+}
+
+// resolver looks the host up. It fails for a host that no look-up can ever find.
+func (t target) resolver() (resolve.Resolver, error) {
+	r := resolve.DNS(t.hostPort(), nil)
+	if err := (resolve.Options{Resolver: r}).Validate(); err != nil {
+		return nil, fmt.Errorf("target: %w", err)
+	}
+	return r, nil
 }
 
 // hostPort returns the address, an IPv6 one in brackets.

@@ -1,8 +1,11 @@
 package gelf
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/wholelog/wholelog/resolve"
 )
 
 func TestParseTarget(t *testing.T) {
@@ -71,6 +74,41 @@ func TestR44_WrongTargets(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("%q: the error quotes it: %v", in, err)
 		}
+	}
+}
+
+// A host that no look-up can ever find is an error of the configuration; with a Resolver of the user's own nobody looks it up.
+func TestR44_HostsThatNeverResolve(t *testing.T) {
+	for host, want := range map[string]string{
+		"300.1.2.3":              "the host is neither a name nor an IP address",
+		"1.2.3":                  "the host is neither a name nor an IP address",
+		"127.0.0.01":             "the host is neither a name nor an IP address",
+		"a..b":                   "a part of the host name is empty or longer than 63 bytes",
+		"a..":                    "a part of the host name is empty or longer than 63 bytes",
+		".":                      "the host is missing",
+		"löc.example":            "the host name may hold letters, digits, hyphens, underscores and dots only",
+		"~":                      "the host name may hold letters, digits, hyphens, underscores and dots only",
+		strings.Repeat("a", 64):  "a part of the host name is empty or longer than 63 bytes",
+		strings.Repeat("a", 300): "the host name is longer than 253 bytes",
+	} {
+		shown := fmt.Sprintf("%.100q", host+":12201")
+		if h, err := NewHandler("udp://"+host+":12201", nil); h != nil || err == nil || err.Error() != "gelf: target: resolve: "+shown+": "+want {
+			t.Errorf("%q: %v, %v; want %s", host, h, err, want)
+		}
+		h, err := NewHandler("udp://"+host+":12201", &Options{Resolve: resolve.Options{Resolver: resolve.Static("127.0.0.1:12201")}})
+		if err != nil {
+			t.Errorf("%q with a Resolver: %v", host, err)
+			continue
+		}
+		h.Close()
+	}
+	for _, host := range []string{"localhost", "graylog", "logs.example.com", "logs.example.com.", "a_b-c.example", "127.0.0.1", "[::1]", "[fe80::1%lo]", "4", "x.4a"} {
+		h, err := NewHandler("udp://"+host+":12201", nil)
+		if err != nil {
+			t.Errorf("%q: %v", host, err)
+			continue
+		}
+		h.Close()
 	}
 }
 
