@@ -24,6 +24,7 @@ const (
 	minChunkSize      = 64
 	maxChunkSize      = 65507 // largest UDP payload over IPv4
 	defaultFlows      = 16
+	maxFlows          = 1024 // no balancer has more targets to reach, and as many descriptors are what a process may often have
 	defaultFlowAge    = 60 * time.Second
 	defaultPacketRate = 10_000
 	minPacketRate     = 64 // 128 chunks have 2 s to leave
@@ -65,7 +66,8 @@ type Options struct {
 	Compression Compression
 
 	// Flows is the number of UDP source ports towards each address, opened as messages need them. A load balancer sends
-	// each of them to one of its targets. 0 means 16; negative is an error.
+	// each of them to one of its targets. Each holds a file descriptor: 16 towards each of 1000 addresses are 16 000, and
+	// when there are no more, those that are open serve. 0 means 16; negative or more than 1024 is an error.
 	Flows int
 
 	// FlowAge is the time after which a source port is replaced, between messages, ±20 %. It frees flows from a target
@@ -210,6 +212,8 @@ func newConfig(t target, o Options) (config, error) {
 		return config{}, fmt.Errorf("option Compression: %d is not known", uint8(o.Compression))
 	case o.Flows < 0:
 		return config{}, fmt.Errorf("option Flows: %d is negative", o.Flows)
+	case o.Flows > maxFlows:
+		return config{}, fmt.Errorf("option Flows: %d is more than %d", o.Flows, maxFlows)
 	case o.FlowAge < 0:
 		return config{}, fmt.Errorf("option FlowAge: %v is negative", o.FlowAge)
 	case c.udp.packetRate >= 0 && c.udp.packetRate < minPacketRate:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"os"
 	"strings"
@@ -41,6 +42,7 @@ func TestOptionsAtTheirLimits(t *testing.T) {
 		{PacketRate: 64},
 		{PacketRate: -1},
 		{Flows: 1},
+		{Flows: 1024},
 		{FlowAge: 1},
 		{Compression: CompressZlib},
 		{Oversize: OversizeDrop},
@@ -59,27 +61,29 @@ func TestOptionsAtTheirLimits(t *testing.T) {
 
 func TestWrongOptions(t *testing.T) {
 	for want, o := range map[string]Options{
-		"gelf: option ChunkSize: -1 is outside 64…65507":    {ChunkSize: -1},
-		"gelf: option ChunkSize: 63 is outside 64…65507":    {ChunkSize: 63},
-		"gelf: option ChunkSize: 65508 is outside 64…65507": {ChunkSize: 65508},
-		"gelf: option Compression: 4 is not known":          {Compression: 4},
-		"gelf: option Flows: -1 is negative":                {Flows: -1},
-		"gelf: option FlowAge: -1s is negative":             {FlowAge: -time.Second},
-		"gelf: option PacketRate: 1 is below 64":            {PacketRate: 1},
-		"gelf: option PacketRate: 63 is below 64":           {PacketRate: 63},
-		"gelf: option Oversize: 2 is not known":             {Oversize: 2},
-		"gelf: option Fallback: not available":              {Fallback: "tcp://u:s3cret@h:1"},
-		"gelf: option Bulk: does not apply to udp":          {Bulk: true},
-		"gelf: option Header: does not apply to udp":        {Header: http.Header{"Authorization": {"s3cret"}}},
-		"gelf: option ConnsPerAddr: does not apply to udp":  {ConnsPerAddr: 1},
-		"gelf: option ConnAge: does not apply to udp":       {ConnAge: -1},
-		"gelf: option TLSConfig: does not apply to udp":     {TLSConfig: &tls.Config{}},
-		"gelf: option Host: is blank":                       {Host: " \t"},
-		"gelf: option Host: is longer than 255 bytes":       {Host: strings.Repeat("h", 256)},
-		"gelf: option Host: is not valid UTF-8":             {Host: "h\xff"},
-		"gelf: option Host: holds a control character":      {Host: "h\nx"},
-		"gelf: option Delivery.QueueBytes: 1 is less":       {Delivery: delivery.Options{QueueBytes: 1}},
-		"gelf: option Resolve":                              {Resolve: resolve.Options{Refresh: -1}},
+		"gelf: option ChunkSize: -1 is outside 64…65507":                     {ChunkSize: -1},
+		"gelf: option ChunkSize: 63 is outside 64…65507":                     {ChunkSize: 63},
+		"gelf: option ChunkSize: 65508 is outside 64…65507":                  {ChunkSize: 65508},
+		"gelf: option Compression: 4 is not known":                           {Compression: 4},
+		"gelf: option Flows: -1 is negative":                                 {Flows: -1},
+		"gelf: option Flows: 1025 is more than 1024":                         {Flows: 1025},
+		fmt.Sprintf("gelf: option Flows: %d is more than 1024", math.MaxInt): {Flows: math.MaxInt},
+		"gelf: option FlowAge: -1s is negative":                              {FlowAge: -time.Second},
+		"gelf: option PacketRate: 1 is below 64":                             {PacketRate: 1},
+		"gelf: option PacketRate: 63 is below 64":                            {PacketRate: 63},
+		"gelf: option Oversize: 2 is not known":                              {Oversize: 2},
+		"gelf: option Fallback: not available":                               {Fallback: "tcp://u:s3cret@h:1"},
+		"gelf: option Bulk: does not apply to udp":                           {Bulk: true},
+		"gelf: option Header: does not apply to udp":                         {Header: http.Header{"Authorization": {"s3cret"}}},
+		"gelf: option ConnsPerAddr: does not apply to udp":                   {ConnsPerAddr: 1},
+		"gelf: option ConnAge: does not apply to udp":                        {ConnAge: -1},
+		"gelf: option TLSConfig: does not apply to udp":                      {TLSConfig: &tls.Config{}},
+		"gelf: option Host: is blank":                                        {Host: " \t"},
+		"gelf: option Host: is longer than 255 bytes":                        {Host: strings.Repeat("h", 256)},
+		"gelf: option Host: is not valid UTF-8":                              {Host: "h\xff"},
+		"gelf: option Host: holds a control character":                       {Host: "h\nx"},
+		"gelf: option Delivery.QueueBytes: 1 is less":                        {Delivery: delivery.Options{QueueBytes: 1}},
+		"gelf: option Resolve":                                               {Resolve: resolve.Options{Refresh: -1}},
 	} {
 		h, err := NewHandler("udp://h:1", &o)
 		if h != nil || err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(fmt.Sprint(err), "s3cret") {
