@@ -20,6 +20,8 @@ const (
 
 	maxPointers = 8       // pointers to pointers that are followed
 	maxKeptDoc  = 1 << 16 // a larger JSON buffer is not kept
+	maxWeight   = 8 << 20 // bytes of memory beyond which a value is not shown as a whole
+	maxNesting  = 1000    // the same for parts in parts: a long list would use up the stack, which nothing recovers from
 )
 
 // plain turns a value of any type into a scalar or, when it has parts, a JSON document. It shows content, never an
@@ -84,11 +86,65 @@ func (w *Walker) reflected(rv reflect.Value) (slog.Value, []byte) {
 	}
 	switch rv.Kind() {
 	case reflect.Struct, reflect.Map, reflect.Slice, reflect.Array:
+		if s := (scales{left: maxWeight}); !s.put(rv, 0) {
+			return w.dump(rv.Interface())
+		}
 		return w.marshal(rv.Interface())
 	case reflect.Interface: // behind a pointer; it may hold that pointer itself, and dump ends there
 		return w.dump(rv.Addr().Interface())
 	}
 	return slog.StringValue(opaque(rv)), nil // a func, channel, unsafe pointer or a chain of pointers
+}
+
+// scales weigh a value before it is encoded: encoding/json makes the whole document before it writes a byte of it, so a slice of
+// millions would take seconds and hundreds of megabytes in a log call, for a record that is cut to a fraction of that.
+type scales struct{ left int }
+
+// put adds the weight of rv, about what encoding/json would walk over, and says whether the scales still hold.
+func (s *scales) put(rv reflect.Value, depth int) bool {
+	const least = 4 // of any value, with what stands around it
+	s.left -= least
+	if s.left < 0 || depth > maxNesting {
+		return false
+	}
+	switch rv.Kind() {
+	case reflect.String:
+		s.left -= rv.Len()
+	case reflect.Slice, reflect.Array:
+		elem := rv.Type().Elem()
+		if k := elem.Kind(); reflect.Bool <= k && k <= reflect.Complex128 {
+			size := max(least, int(elem.Size()))
+			if rv.Len() > s.left/size {
+				return false
+			}
+			s.left -= rv.Len() * size
+			break
+		}
+		for i := range rv.Len() {
+			if !s.put(rv.Index(i), depth+1) {
+				return false
+			}
+		}
+	case reflect.Map:
+		key, value := reflect.New(rv.Type().Key()).Elem(), reflect.New(rv.Type().Elem()).Elem()
+		for it := rv.MapRange(); it.Next(); {
+			key.SetIterKey(it)
+			value.SetIterValue(it)
+			if !s.put(key, depth+1) || !s.put(value, depth+1) {
+				return false
+			}
+		}
+	case reflect.Struct:
+		for i := range rv.NumField() {
+			// Unexported fields are no part of the document, but an embedded struct may hold some that are.
+			if f := rv.Field(i); (f.CanInterface() || f.Kind() == reflect.Struct) && !s.put(f, depth+1) {
+				return false
+			}
+		}
+	case reflect.Pointer, reflect.Interface:
+		return rv.IsNil() || s.put(rv.Elem(), depth+1)
+	}
+	return s.left >= 0
 }
 
 // marshal returns what encoding/json makes of x. Where that fails (a channel, a cycle, NaN, a panic) or shows less than there

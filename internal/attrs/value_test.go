@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"reflect"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -295,5 +296,53 @@ func TestLargeDocumentsAreNotKept(t *testing.T) {
 	w.Attrs([]slog.Attr{slog.Any("a", []string{"x"})})
 	if w.doc.Cap() > maxKeptDoc {
 		t.Errorf("%d bytes are kept", w.doc.Cap())
+	}
+}
+
+// A value far larger than any record costs neither its size in memory nor the time for it, and shows how it begins.
+func TestHugeValues(t *testing.T) {
+	type embedded struct{ Items []int8 }
+	list := &cycle{}
+	for range 1_000_000 {
+		list = &cycle{Next: list}
+	}
+	texts := make([]string, 200_000)
+	table := make(map[int]string)
+	for i := range texts {
+		texts[i] = strings.Repeat("x", 50)
+		table[i] = texts[i]
+	}
+	items := make([]int8, 20_000_000)
+	for name, x := range map[string]any{
+		"numbers":               items,
+		"numbers in a struct":   struct{ embedded }{embedded{items}},
+		"numbers behind any":    map[string]any{"items": &items},
+		"texts":                 texts,
+		"a map":                 table,
+		"nothing, many times":   make([]struct{}, 1<<40),
+		"bytes that are text":   struct{ B []byte }{make([]byte, 20_000_000)},
+		"lists in a list":       [][]int8{items[:1_000_000], items[:1_000_000], items[:1_000_000]},
+		"a list without an end": list,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := show(x)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 32<<20 {
+			t.Errorf("%s: %d bytes allocated", name, n)
+		}
+		if len(got) > 2*maxDump || !strings.Contains(got, dumpEllipsis) || !json.Valid([]byte(got)) {
+			t.Errorf("%s: %d bytes, %.100s", name, len(got), got)
+		}
+	}
+}
+
+// What is large and not huge is shown as a whole.
+func TestLargeValuesAreWhole(t *testing.T) {
+	for _, x := range []any{make([]int, 1_000_000), []string{strings.Repeat("x", 8_000_000)}, [200][200]int{}, map[string][]int8{"a": make([]int8, 2_000_000)}} {
+		want, err := json.Marshal(x)
+		if got := show(x); err != nil || got != string(want) {
+			t.Errorf("%T: %d bytes, want %d", x, len(got), len(want))
+		}
 	}
 }
