@@ -12,7 +12,7 @@ import (
 
 const (
 	// maxPooled is the largest buffer that is kept for the next record.
-	maxPooled = 64 << 10
+	maxPooled = 256 << 10
 	// maxPooledNames is the same for the names of a record.
 	maxPooledNames = 1 << 12
 	// tailRoom is what the end of a message needs besides its texts: their names, and the number of bytes cut.

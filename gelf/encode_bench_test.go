@@ -51,6 +51,27 @@ func BenchmarkHandle(b *testing.B) {
 	b.Run("slog", benchmarkSlog)
 }
 
+// BenchmarkCall is a whole log call through slog, over a sink: with the attributes made in the call, and bound to the logger before.
+func BenchmarkCall(b *testing.B) {
+	ctx := context.Background()
+	h, s := sinkHandler(b, Options{Delivery: delivery.Options{Overflow: delivery.DropNewest}})
+	s.discard = true
+	b.Run("unbound", func(b *testing.B) {
+		log := slog.New(h)
+		b.ReportAllocs()
+		for b.Loop() {
+			log.LogAttrs(ctx, slog.LevelInfo, yardstick.Message, yardstick.Attrs()...)
+		}
+	})
+	b.Run("bound", func(b *testing.B) {
+		log := slog.New(h.WithAttrs(yardstick.Attrs()))
+		b.ReportAllocs()
+		for b.Loop() {
+			log.LogAttrs(ctx, slog.LevelInfo, yardstick.Message)
+		}
+	})
+}
+
 func benchmarkSlog(b *testing.B) {
 	h := slog.NewJSONHandler(io.Discard, nil)
 	r := yardstick.Record()

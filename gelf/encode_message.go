@@ -1,6 +1,7 @@
 package gelf
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/wholelog/wholelog/internal/attrs"
@@ -25,6 +26,8 @@ func (e *encoder) message(s string) {
 	case len(short) < len(s):
 		full = s
 	}
+	// A long text would have the buffer copied each time it doubles. One part in 16 is for what is escaped.
+	e.buf = slices.Grow(e.buf, max(min(len(short)+len(full)+(len(short)+len(full))/16+tailRoom, e.limit-len(e.buf)), 0))
 	whole := e.limit
 	if room := whole - len(e.buf); full != "" && len(short)+len(full) > room {
 		e.limit = len(e.buf) + room/4 // the first line must not take the room of the rest

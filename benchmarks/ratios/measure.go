@@ -123,17 +123,17 @@ func (r result) reached(p pair) bool {
 	if p.free && r.allocs > 0 {
 		return false
 	}
-	if p.faster > 0 {
-		return m >= p.faster
-	}
-	return 1/m <= p.cost
+	return (p.faster == 0 || m >= p.faster) && (p.cost == 0 || 1/m <= p.cost)
 }
 
 // row is the pair's line of the table. A claim about speed reads "n times faster", one about cost "n times the cost".
 func (r result) row(p pair) string {
 	least, mid, most := r.ratios[0], median(r.ratios), r.ratios[len(r.ratios)-1]
-	ratio, goal := fmt.Sprintf("%.1f× faster (%.1f – %.1f)", mid, least, most), fmt.Sprintf("≥ %g× faster", p.faster)
-	if p.faster == 0 {
+	ratio, goal := fmt.Sprintf("%.1f× faster (%.1f – %.1f)", mid, least, most), "–"
+	switch {
+	case p.faster > 0:
+		goal = fmt.Sprintf("≥ %g× faster", p.faster)
+	case p.cost > 0:
 		ratio, goal = fmt.Sprintf("%.1f× the cost (%.1f – %.1f)", 1/mid, 1/most, 1/least), fmt.Sprintf("≤ %g× the cost", p.cost)
 	}
 	if p.free {

@@ -1,33 +1,77 @@
 package main
 
+import "fmt"
+
 // bench is a benchmark: a package's folder, seen from this module's, and its name.
 type bench struct{ dir, name string }
 
-// pair is one claim: ours against theirs.
+// pair is one comparison: ours against theirs. With faster or cost it is a claim.
 type pair struct {
 	name, ours, theirs string
 	a, b               bench
-	faster             float64 // at least so many times faster than theirs; 0: see cost
+	faster             float64 // at least so many times faster than theirs
 	cost               float64 // at most so many times the cost of theirs
 	free               bool    // and without an allocation
 }
 
-// pairs are the claims, in the order of the table.
-var pairs = []pair{
-	{
-		name: "handle: one record, encoded and handed over", ours: "gelf Handle with Put", theirs: "go-gelf marshal alone",
-		a: bench{"../gelf", "BenchmarkHandle/put"}, b: bench{".", "BenchmarkGoGELFMarshal"}, faster: 7, free: true,
-	},
-	{
-		name: "handle: one record, encoded and handed over", ours: "gelf Handle with Put", theirs: "slog.JSONHandler Handle to nowhere",
-		a: bench{"../gelf", "BenchmarkHandle/put"}, b: bench{".", "BenchmarkSlogJSONHandle"}, faster: 2, free: true,
-	},
-	{
-		name: "pick: the address of one record, of three", ours: "stride pick", theirs: "atomic load and counter",
-		a: bench{"../internal/ship", "BenchmarkPick"}, b: bench{".", "BenchmarkAtomicPick"}, cost: 3, free: true,
-	},
-	{
-		name: "put: hand-off of a 500-byte record", ours: "Put, delivered by the pipeline", theirs: "copy under a mutex, into as much memory",
-		a: bench{"../internal/ship", "BenchmarkPut/put_16MiB"}, b: bench{"../internal/ship", "BenchmarkPut/mutex_copy_16MiB"}, cost: 3, free: true,
-	},
+// pairs are the comparisons, in the order of the table.
+func pairs() []pair {
+	var (
+		handle  = bench{"../gelf", "BenchmarkHandle/put"}
+		unbound = bench{"../gelf", "BenchmarkCall/unbound"}
+		bound   = bench{"../gelf", "BenchmarkCall/bound"}
+	)
+	all := []pair{
+		{name: "handle", ours: "gelf Handle with Put", theirs: "go-gelf marshal alone", a: handle, b: bench{".", "BenchmarkGoGELFMarshal"}, faster: 7, free: true},
+		{name: "handle", ours: "gelf Handle with Put", theirs: "slog JSON Handle to nowhere", a: handle, b: bench{".", "BenchmarkHandle/slog_json"}, faster: 2, free: true},
+		{name: "handle", ours: "gelf Handle with Put", theirs: "slog text Handle to nowhere", a: handle, b: bench{".", "BenchmarkHandle/slog_text"}},
+		{name: "handle", ours: "gelf Handle with Put", theirs: "tint Handle to nowhere", a: handle, b: bench{".", "BenchmarkHandle/tint"}},
+	}
+	for _, peer := range []string{"slog_json", "slog_text", "zap", "zerolog", "logrus", "tint"} {
+		all = append(all, pair{name: "call", ours: "slog to gelf", theirs: peer, a: unbound, b: bench{".", "BenchmarkCall/" + peer}})
+	}
+	all = append(all, pair{name: "call", ours: "slog to gelf", theirs: "go-gelf, map and marshal", a: unbound, b: bench{".", "BenchmarkCall/gogelf"}})
+	for _, peer := range []string{"slog_json", "slog_text", "zap", "zerolog", "logrus", "tint"} {
+		all = append(all, pair{name: "call, attributes bound", ours: "slog to gelf", theirs: peer, a: bound, b: bench{".", "BenchmarkCall/" + peer + "_bound"}})
+	}
+	all = append(all,
+		pair{name: "pick", ours: "stride pick, of three", theirs: "atomic load and counter", a: bench{"../internal/ship", "BenchmarkPick"}, b: bench{".", "BenchmarkAtomicPick"}, cost: 3, free: true},
+		pair{name: "put", ours: "Put of 500 bytes", theirs: "copy under a mutex, into as much memory", a: bench{"../internal/ship", "BenchmarkPut/put_16MiB"}, b: bench{"../internal/ship", "BenchmarkPut/mutex_copy_16MiB"}, cost: 3, free: true},
+	)
+	for _, h := range []struct {
+		producers int
+		faster    float64
+	}{{1, 2}, {8, 1.5}, {64, 1.5}} {
+		producers, faster := h.producers, h.faster
+		ours := fmt.Sprintf("Put to delivery, %d goroutines", producers)
+		a := bench{".", fmt.Sprintf("BenchmarkHandoff/put_%d", producers)}
+		all = append(all,
+			pair{name: "hand-off", ours: ours, theirs: "channel and sync.Pool", a: a, b: bench{".", fmt.Sprintf("BenchmarkHandoff/chan_pool_%d", producers)}, faster: faster, free: true},
+			pair{name: "hand-off", ours: ours, theirs: "slice under a mutex and sync.Pool", a: a, b: bench{".", fmt.Sprintf("BenchmarkHandoff/mutex_slice_%d", producers)}},
+		)
+	}
+	for _, size := range []string{"1KB", "10KB", "100KB"} {
+		for _, peer := range []string{"std_fresh", "std_reused"} {
+			all = append(all, pair{
+				name: "compress " + size, ours: "stateless deflate", theirs: peer,
+				a: bench{"../gelf", "BenchmarkCompress/ours_" + size}, b: bench{"../gelf", "BenchmarkCompress/" + peer + "_" + size},
+			})
+		}
+	}
+	for _, u := range []struct {
+		size   string
+		faster float64
+	}{{"300B", 60}, {"8KB", 18}, {"100KB", 5.5}} {
+		for _, mode := range []string{"gzip", "none"} {
+			p := pair{
+				name: "UDP " + u.size, ours: "log call to kernel, " + mode, theirs: "go-gelf, " + mode,
+				a: bench{".", "BenchmarkUDP/" + u.size + "_" + mode + "_ours"}, b: bench{".", "BenchmarkUDP/" + u.size + "_" + mode + "_gogelf"},
+			}
+			if mode == "gzip" {
+				p.faster = u.faster
+			}
+			all = append(all, p)
+		}
+	}
+	return all
 }

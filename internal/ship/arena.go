@@ -8,6 +8,8 @@ import (
 const (
 	segmentBytes = 64 << 10
 	blockRecs    = 64
+	maxGiant     = 1 << 20 // larger ones are too rare to be kept
+	keptGiants   = 4
 	keptBlocks   = 8 // of an empty segment: enough for records of 128 bytes
 )
 
@@ -38,7 +40,8 @@ type arena struct {
 	used        int      // charges of the segments in the list
 	first, last *segment // in order of Seq; last is being filled
 	spare       []*segment
-	spareCost   int
+	giants      []*segment // spares larger than usual
+	spareCost   int        // charges of both
 	seq         uint64
 }
 
@@ -86,16 +89,34 @@ func (a *arena) room(cost, limit int) bool {
 		return false
 	}
 	for a.used+a.spareCost+cost > a.budget {
-		a.dropSpare()
+		if len(a.giants) > 0 {
+			a.takeSpare(&a.giants)
+		} else {
+			a.takeSpare(&a.spare)
+		}
 	}
 	return true
 }
 
-func (a *arena) dropSpare() {
-	last := len(a.spare) - 1
-	a.spareCost -= a.spare[last].charge
-	a.spare[last] = nil
-	a.spare = a.spare[:last]
+// takeSpare takes the newest out of a list of spares.
+func (a *arena) takeSpare(from *[]*segment) *segment {
+	last := len(*from) - 1
+	s := (*from)[last]
+	(*from)[last] = nil
+	*from = (*from)[:last]
+	a.spareCost -= s.charge
+	return s
+}
+
+// reuse returns a spare with room for size bytes that is not much too large for them, or nil.
+func (a *arena) reuse(size int) *segment {
+	if size <= segmentBytes && len(a.spare) > 0 {
+		return a.takeSpare(&a.spare)
+	}
+	if n := len(a.giants); size > segmentBytes && n > 0 && cap(a.giants[n-1].buf) >= size && cap(a.giants[n-1].buf) <= 2*size {
+		return a.takeSpare(&a.giants)
+	}
+	return nil
 }
 
 // open appends a segment with room for size bytes; a record larger than a segment gets one alone.
@@ -103,20 +124,18 @@ func (a *arena) open(size, limit int) *segment {
 	if a.last != nil && a.last.open == 0 {
 		a.release(a.last)
 	}
-	var s *segment
-	if size <= segmentBytes && len(a.spare) > 0 {
-		s = a.spare[len(a.spare)-1]
-		if a.used+s.charge > limit {
-			return nil
-		}
-		a.dropSpare()
-	} else {
+	s := a.reuse(size)
+	if s == nil {
+		size = (size + segmentBytes - 1) / segmentBytes * segmentBytes // whole ones, so that giants fit each other
 		size = max(size, segmentBytes)
 		cost := size + segmentCost + blockCost
 		if !a.room(cost, limit) {
 			return nil
 		}
 		s = &segment{buf: make([]byte, 0, size), blocks: []*block{new(block)}, charge: cost}
+	} else if a.used+s.charge > limit {
+		a.keep(s)
+		return nil
 	}
 	s.prev = a.last
 	if a.last == nil {
@@ -156,7 +175,7 @@ func (s *segment) empty() (less int) {
 	return less
 }
 
-// release takes s out of the list and keeps it as a spare if it is an ordinary one.
+// release takes s out of the list and keeps it as a spare.
 func (a *arena) release(s *segment) {
 	if s.prev == nil {
 		a.first = s.next
@@ -170,17 +189,29 @@ func (a *arena) release(s *segment) {
 	}
 	s.prev, s.next = nil, nil
 	a.used -= s.charge
-	if cap(s.buf) == segmentBytes {
-		s.empty()
-		a.spare = append(a.spare, s)
-		a.spareCost += s.charge
+	s.empty()
+	a.keep(s)
+}
+
+// keep makes an empty segment a spare, or leaves it to the garbage collector.
+func (a *arena) keep(s *segment) {
+	to := &a.spare
+	if cap(s.buf) > segmentBytes {
+		if to = &a.giants; cap(s.buf) > maxGiant || len(a.giants) >= keptGiants {
+			return
+		}
 	}
+	*to = append(*to, s)
+	a.spareCost += s.charge
 }
 
 // rest gives back what a quiet engine does not need: all spares but one.
 func (a *arena) rest() {
+	for len(a.giants) > 0 {
+		a.takeSpare(&a.giants)
+	}
 	for len(a.spare) > 1 {
-		a.dropSpare()
+		a.takeSpare(&a.spare)
 	}
 }
 
