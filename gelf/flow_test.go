@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/ship"
 )
 
 // ports sends n messages and returns the source ports they left by.
@@ -186,16 +187,17 @@ func TestRenewalFails(t *testing.T) {
 	})
 }
 
-// With no flow left the link ends, and nothing counts as sent.
+// With no flow left the link ends, and nothing counts as sent. The error alone tells of it, with its cause: an outcome that told it too
+// would count against the address a second time.
 func TestNoFlowLeft(t *testing.T) {
 	r := newRig(t, udpConfig{flows: 2})
 	r.failWrite = map[int]error{1: socketError(errRefused)}
 	r.failDial = map[int]error{2: socketError(errNoFiles)}
 	r.ports(t, 1)
-	if err := r.send(t.Context(), []byte(`{"a":1}`)); !errors.Is(err, errNoFiles) {
+	if err := r.send(t.Context(), []byte(`{"a":1}`)); !errors.Is(err, errNoFiles) || ship.CauseOf(err) != delivery.CauseOther {
 		t.Errorf("%v", err)
 	}
-	if last := r.settled[len(r.settled)-1]; last.Cause != delivery.CauseOther || len(r.sent) != 0 {
+	if last := r.settled[len(r.settled)-1].Outcome; last != (ship.Outcome{Do: ship.Requeue}) || len(r.sent) != 0 {
 		t.Errorf("%v", last)
 	}
 }

@@ -111,7 +111,7 @@ func TestPacerWaitsEnd(t *testing.T) {
 	}{
 		"Close":            {func(r *rig, _ func()) { r.link.Close() }, "1 delivered, 2 requeue", net.ErrClosed},
 		"canceled context": {func(_ *rig, cancel func()) { cancel() }, "1 delivered, 2 requeue", context.Canceled},
-		"deadline":         {func(*rig, func()) {}, "1 delivered, 2 requeue timeout", context.DeadlineExceeded},
+		"deadline":         {func(*rig, func()) {}, "1 delivered, 2 requeue", context.DeadlineExceeded},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, udpConfig{packetRate: 64, chunkSize: 100, compression: CompressNone})

@@ -108,11 +108,16 @@ func (l *udpLink) Send(ctx context.Context, b *ship.Batch) error {
 			l.done = l.sent
 			continue
 		}
-		b.Settle(l.sent, b.Len(), o)
-		if endsLink(err) {
-			return err
+		if !endsLink(err) {
+			b.Settle(l.sent, b.Len(), o)
+			return nil
 		}
-		return nil
+		// The end of the link is the evidence against the address; told twice it would count twice.
+		b.Settle(l.sent, b.Len(), ship.Outcome{Do: ship.Requeue})
+		if o.Cause != "" {
+			err = &ship.Fault{Cause: o.Cause, Err: err}
+		}
+		return err
 	}
 	l.settleSent()
 	return nil

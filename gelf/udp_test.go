@@ -347,16 +347,6 @@ func TestIDsAreFresh(t *testing.T) {
 	}
 }
 
-// A write that blocks ends with the context's deadline and with Close; either way the records go back.
-// A write that blocks ends with SendTimeout though the context has no deadline: the engine's has none, but in Sync mode. The link ends,
-// and nothing is held against the address twice.
-// A flow's deadline is SendTimeout from now, or the context's if that is sooner, and is set anew when less than half is left: not for
-// every message, and never so that one batch's deadline reaches into the next.
-// A receiver forgets chunks that come too far apart. Slow writes never count as a delivery: the message starts over twice, and goes
-// back to the queue.
-// A process that is frozen in the middle of a message sees the wall clock jump alone. The message is sent anew, whole and under another
-// id, unless all of it left in time for the receiver to have it.
-// What a message waits for the pacer is not taken from its writes.
 func TestSendWithEndedContext(t *testing.T) {
 	r := newRig(t, udpConfig{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -366,7 +356,6 @@ func TestSendWithEndedContext(t *testing.T) {
 	}
 }
 
-// How far apart two instants may be, by either clock.
 func TestLinkWithoutDuties(t *testing.T) {
 	r := newRig(t, udpConfig{})
 	r.link.Nudge()

@@ -17,6 +17,7 @@ import (
 	"github.com/wholelog/wholelog/resolve"
 )
 
+// A write that blocks ends with the context's deadline and with Close; either way the records go back.
 func TestBlockedWriteEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, udpConfig{})
@@ -25,10 +26,10 @@ func TestBlockedWriteEnds(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		err := r.send(ctx, []byte(`{"a":1}`), []byte(`{"b":2}`))
-		if took := time.Since(start); !errors.Is(err, errTimedOut) || took != 10*time.Second {
+		if took := time.Since(start); !errors.Is(err, errTimedOut) || ship.CauseOf(err) != delivery.CauseTimeout || took != 10*time.Second {
 			t.Errorf("after %v: %v", took, err)
 		}
-		if got := r.outcomes(); got != "2 requeue timeout" {
+		if got := r.outcomes(); got != "2 requeue" {
 			t.Error(got)
 		}
 	})
@@ -60,6 +61,8 @@ func TestBlockedWriteEnds(t *testing.T) {
 	})
 }
 
+// A write that blocks ends with SendTimeout though the context has no deadline: the engine's has none, but in Sync mode. The link ends,
+// and nothing is held against the address twice.
 func TestSendTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var errs []error
@@ -79,7 +82,7 @@ func TestSendTimeout(t *testing.T) {
 			t.Errorf("before its time: %v", s.Errors)
 		}
 		<-time.After(2 * time.Millisecond)
-		if s := e.Stats().Endpoints[0]; s.Errors[delivery.CauseTimeout] == 0 || !r.flows[0].isClosed() {
+		if s := e.Stats().Endpoints[0]; s.Errors[delivery.CauseTimeout] != 1 || len(s.Errors) != 1 || !r.flows[0].isClosed() {
 			t.Errorf("past its time: %v", s.Errors)
 		}
 		if err := e.Close(); err == nil || len(errs) == 0 || !errors.Is(errs[0], os.ErrDeadlineExceeded) {
@@ -88,6 +91,8 @@ func TestSendTimeout(t *testing.T) {
 	})
 }
 
+// A flow's deadline is SendTimeout from now, or the context's if that is sooner, and is set anew when less than half is left: not for
+// every message, and never so that one batch's deadline reaches into the next.
 func TestWriteDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, udpConfig{flows: 1, flowAge: time.Hour})
@@ -121,6 +126,8 @@ func TestWriteDeadline(t *testing.T) {
 	})
 }
 
+// A receiver forgets chunks that come too far apart. Slow writes never count as a delivery: the message starts over twice, and goes
+// back to the queue.
 func TestSlowChunksAreNoDelivery(t *testing.T) {
 	for name, c := range map[string]struct{ rate, most int }{
 		"in bursts":   {10_000, 3 * (20 + burst)},
@@ -142,6 +149,8 @@ func TestSlowChunksAreNoDelivery(t *testing.T) {
 	}
 }
 
+// A process that is frozen in the middle of a message sees the wall clock jump alone. The message is sent anew, whole and under another
+// id, unless all of it left in time for the receiver to have it.
 func TestFrozenWithinAMessage(t *testing.T) {
 	for name, c := range map[string]struct {
 		write int // of 100 chunks in bursts of 32, after which the clock jumps
@@ -184,6 +193,7 @@ func TestFrozenWithinAMessage(t *testing.T) {
 	}
 }
 
+// What a message waits for the pacer is not taken from its writes.
 func TestPacingIsNoWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, udpConfig{flows: 1, packetRate: 64, chunkSize: 100, compression: CompressNone, sendTimeout: 100 * time.Millisecond})
@@ -197,6 +207,7 @@ func TestPacingIsNoWrite(t *testing.T) {
 	})
 }
 
+// How far apart two instants may be, by either clock.
 func TestApart(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
