@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wholelog/wholelog/delivery"
 	"github.com/wholelog/wholelog/internal/fake/gelfd"
 )
 
@@ -61,5 +62,37 @@ func TestNewHandlerReachesTheReceiver(t *testing.T) {
 	}
 	if st := h.Stats(); st.Accepted != 3 || st.Delivered != 3 || st.Repaired != 1 || st.Truncated != 1 {
 		t.Errorf("%+v", st)
+	}
+}
+
+// A record that the encoder cuts and then the link is one record that was cut, and its _truncated is the sum.
+func TestTruncatedTwiceCountsOnce(t *testing.T) {
+	server, err := gelfd.Listen("127.0.0.1:0", gelfd.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	// A quarter of the queue is the most that a record may have.
+	h, err := NewHandler("udp://"+server.Addr().String(), &Options{
+		ChunkSize: 100, Compression: CompressNone, Delivery: delivery.Options{QueueBytes: 512 << 10},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const length = 200_000
+	slog.New(h).Info("m", "text", noise(length))
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := server.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	fields := server.Messages()[0].Fields
+	text, _ := fields["text"].(string)
+	if cut, _ := fields["truncated"].(int64); len(text) == 0 || len(text) > 128*88 || int(cut)+len(text) != length {
+		t.Errorf("%d bytes left and %d cut of %d", len(text), cut, length)
+	}
+	if s := h.Stats(); s.Truncated != 1 || s.Delivered != 1 {
+		t.Errorf("%+v", s)
 	}
 }

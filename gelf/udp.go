@@ -1,6 +1,7 @@
 package gelf
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -189,7 +190,8 @@ func (l *udpLink) message(ctx context.Context, data []byte) error {
 }
 
 // fit climbs the ladder until data fits 128 datagrams of the present size: compression, then the fallback if there is one, then
-// truncation or the end. The payload is valid until the next call; cut says that text was cut.
+// truncation or the end. The payload is valid until the next call; cut says that text was
+// cut that was whole before.
 func (l *udpLink) fit(data []byte) (payload []byte, cut bool, err error) {
 	payload = l.comp.pack(data, l.size)
 	if chunk.Count(len(payload), l.size) <= chunk.MaxChunks {
@@ -200,7 +202,8 @@ func (l *udpLink) fit(data []byte) (payload []byte, cut bool, err error) {
 	}
 	if l.config.oversize == OversizeTruncate {
 		if payload, ok := l.comp.truncate(data, l.size); ok {
-			return payload, true, nil
+			// A record that the encoder cut before counts there.
+			return payload, !bytes.Contains(data, []byte(truncatedKey+":")), nil
 		}
 	}
 	return nil, false, fmt.Errorf("%d bytes do not fit %d datagrams of %d: %w", len(data), chunk.MaxChunks, l.size, delivery.ErrTooLarge)
