@@ -12,10 +12,11 @@ import (
 )
 
 // Whatever fails and when: every record is settled once, in order; what counts as delivered arrived whole, and what does not
-// never did.
+// never did. Below 508 bytes there is no smaller size to learn, so a datagram that is too long costs its record.
 func FuzzUDPFailures(f *testing.F) {
 	f.Add(uint64(1), uint64(2))
 	f.Add(uint64(3), uint64(4))
+	f.Add(uint64(0), uint64(0)) // a record is dropped
 	f.Fuzz(func(t *testing.T, seed1, seed2 uint64) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed1, seed2))
@@ -29,13 +30,13 @@ func FuzzUDPFailures(f *testing.F) {
 			for i := range 1 + rng.IntN(20) {
 				records = append(records, recordOf(60+rng.IntN(4000), func(n int) string { return fmt.Sprintf("%03d", i) + prose(n-3) }))
 			}
-			delivered := 0
-			for sends := 0; delivered < len(records); sends++ {
+			var delivered [][]byte
+			for sends := 0; len(records) > 0; sends++ {
 				if sends > 100 {
 					t.Fatal("no end")
 				}
 				r.settled = nil
-				if err := r.send(t.Context(), records[delivered:]...); err != nil && !errors.Is(err, errNoFlow) {
+				if err := r.send(t.Context(), records...); err != nil && !errors.Is(err, errNoFlow) {
 					t.Fatal(err)
 				}
 				next := 0
@@ -45,27 +46,33 @@ func FuzzUDPFailures(f *testing.F) {
 					}
 					next = s.to
 				}
-				if next != len(records)-delivered {
-					t.Fatalf("%d of %d settled", next, len(records)-delivered)
+				if next != len(records) {
+					t.Fatalf("%d of %d settled", next, len(records))
 				}
+				done := 0
 				for _, s := range r.settled {
-					if s.Do == ship.Delivered {
-						delivered += s.to - s.from
+					switch s.Do {
+					case ship.Delivered:
+						delivered = append(delivered, records[s.from:s.to]...)
+						done = s.to
+					case ship.Drop:
+						done = s.to
 					}
 				}
+				records = records[done:]
 			}
 			i := 0
 			for _, m := range r.messages(t, 65_507) {
 				if m == nil {
 					continue
 				}
-				if i == len(records) || !bytes.Equal(inflate(t, m), records[i]) {
+				if i == len(delivered) || !bytes.Equal(inflate(t, m), delivered[i]) {
 					t.Fatalf("message %d arrives out of order, twice, or as something else", i)
 				}
 				i++
 			}
-			if i != len(records) {
-				t.Fatalf("%d of %d arrive", i, len(records))
+			if i != len(delivered) {
+				t.Fatalf("%d of %d arrive", i, len(delivered))
 			}
 		})
 	})
