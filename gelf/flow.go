@@ -43,6 +43,8 @@ type flow struct {
 	born     time.Time
 	maxAge   time.Duration
 	deadline time.Time // the write deadline in force
+	single   bool      // datagrams are written one by one
+	control  control
 }
 
 // old says whether the flow has served its time. A balancer never moves a busy flow, so a fresh port is the only way off a node
@@ -149,7 +151,7 @@ func (s *flowSet) open(ctx context.Context, i int, now time.Time) (*flow, error)
 	if err != nil {
 		return nil, err
 	}
-	f := &flow{conn: conn, born: now, maxAge: jitter.Duration(s.age, 0.2)}
+	f := &flow{conn: conn, born: now, maxAge: jitter.Duration(s.age, 0.2), single: !canTrain(conn)}
 	if local, err := netip.ParseAddrPort(conn.LocalAddr().String()); err == nil {
 		f.local = netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
 	}

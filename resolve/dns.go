@@ -66,6 +66,12 @@ func (d *dns) Resolve(ctx context.Context) (Answer, error) {
 		if errors.As(err, &failed) && failed.IsTimeout {
 			d.slow.Store(!slow)
 		}
+		if failed != nil && d.resolver != nil && d.resolver.Dial != nil {
+			// Package net names the server of resolv.conf, which a Dial of one's own need not have asked.
+			here := *failed
+			here.Server = ""
+			err = &here
+		}
 		return Answer{}, fmt.Errorf("resolve: %w", err)
 	}
 	return Answer{Endpoints: reachable(d.endpoints(addrs), connect), TTL: w.smallest()}, nil

@@ -340,3 +340,14 @@ func TestNamesForErrors(t *testing.T) {
 		}
 	}
 }
+
+// The error of a look-up does not name a server that was never asked.
+func TestErrorNamesNoServerThatWasNotAsked(t *testing.T) {
+	s := serve(t)
+	s.Set("fail.test.", dnsd.Answer{RCode: dnsd.ServFail})
+	_, err := DNS("fail.test.:1", s.Resolver()).Resolve(t.Context())
+	var failed *net.DNSError
+	if !errors.As(err, &failed) || failed.Server != "" || strings.Contains(err.Error(), " on ") || !strings.Contains(err.Error(), "fail.test.") {
+		t.Errorf("%v", err)
+	}
+}

@@ -216,6 +216,10 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 	o := Outcome{Do: Resend, Err: err}
 	if b.answer != nil {
 		o = *b.answer
+		var f *Fault
+		if o.Cause == "" && o.Err == nil && o.Do != Delivered && errors.As(err, &f) {
+			o.Cause, o.Err = f.Cause, err // the link ended, and says why only once
+		}
 	}
 	s.ep.picked += r.counts()
 	if cause, failed := o.failed(); failed {

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package gelf
+
+import "net"
+
+type control struct{}
+
+func canTrain(net.Conn) bool { return false }
+
+// train does nothing where the kernel does not cut datagrams apart.
+func (f *flow) train([]byte, int) (int, error) { return 0, nil }
