@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -248,5 +249,35 @@ func TestReceiverAwayForASecond(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// In Sync mode many callers share one address. That our own rate does not let all of them send within their time is no evidence
+// against it: what fails, fails for want of time, and the address is used at once by the next.
+func TestSyncSharesARate(t *testing.T) {
+	server := nodes(t, 1)[0]
+	h, err := gelf.NewHandler("udp://"+server.Addr().String(), &gelf.Options{
+		PacketRate: 64, Compression: gelf.CompressNone,
+		Delivery: delivery.Options{Sync: true, SyncTimeout: 300 * time.Millisecond, OnError: func(error) {}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	log := slog.New(h)
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() { log.Info(yardstick.Text(20_000, uint64(i))) })
+	}
+	wg.Wait()
+	s := h.Stats()
+	if s.Accepted != 20 || s.Delivered+s.Dropped != 20 || s.Dropped == 0 || s.Reasons[delivery.ReasonSyncFailed] != s.Dropped {
+		t.Errorf("%+v", s)
+	}
+	if e := s.Endpoints[0]; len(e.Errors) > 0 {
+		t.Errorf("held against the address: %+v", e)
+	}
+	if err := server.Wait(t.Context(), int(s.Delivered)); err != nil {
+		t.Error(err)
 	}
 }

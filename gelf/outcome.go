@@ -19,6 +19,9 @@ var errDivert = errors.New("too large for UDP")
 // errLate says that a message's chunks left so far apart that a receiver may have forgotten the first ones.
 var errLate = errors.New("chunks too far apart")
 
+// errOutOfTime says that the caller's time was used up, by the pacer for the most part, before a message had left.
+var errOutOfTime = errors.New("out of time")
+
 // udpOutcome says what becomes of a record by what stopped it on its way into datagrams. Nothing is ever "perhaps taken": a
 // receiver drops a message of which it did not get every chunk, and an error means that at least one was not sent.
 //
@@ -29,9 +32,10 @@ var errLate = errors.New("chunks too far apart")
 //	                                        all flows are replaced, by one at first
 //	EMSGSIZE, with no smaller size left     Drop, too_large: a path that does not take 508 bytes takes no message
 //	ENOBUFS, EAGAIN, ENOMEM, restarts used  Requeue, busy: our own queues are full
-//	write deadline, end of Send's ctx       Requeue, timeout
+//	write deadline                          Requeue, timeout
 //	chunks too far apart, restarts used     Requeue, timeout: our own writes are slow
-//	ctx canceled, socket closed by Close    Requeue, without cause and error: no evidence against the address
+//	ctx canceled, socket closed by Close,
+//	deadline of Send's ctx                  Requeue, without cause and error: no evidence against the address
 //	EPERM, EACCES (a firewall of our own),
 //	ENETUNREACH, EHOSTUNREACH, ENETDOWN,
 //	EMFILE when opening, and all others     Requeue, other
@@ -45,7 +49,7 @@ func udpOutcome(err error) ship.Outcome {
 		return ship.Outcome{Do: ship.Drop, Reason: delivery.ReasonTooLarge, Err: err}
 	case isTooLong(err):
 		return ship.Outcome{Do: ship.Drop, Reason: delivery.ReasonTooLarge, Cause: delivery.CauseMTU, Err: err}
-	case errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed), errors.Is(err, errOutOfTime):
 		return ship.Outcome{Do: ship.Requeue}
 	}
 	o := ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseOther, Err: err}

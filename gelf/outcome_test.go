@@ -39,6 +39,7 @@ func TestUDPOutcome(t *testing.T) {
 		"context's end":     {context.DeadlineExceeded, ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseTimeout}, true},
 		"too slow":          {errLate, ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseTimeout}, false},
 		"context canceled":  {context.Canceled, ship.Outcome{Do: ship.Requeue}, true},
+		"out of time":       {fmt.Errorf("here: %w", errOutOfTime), ship.Outcome{Do: ship.Requeue}, false},
 		"link closed":       {&net.OpError{Op: "write", Err: net.ErrClosed}, ship.Outcome{Do: ship.Requeue}, true},
 		"no socket at all":  {fmt.Errorf("%w: %w", errNoFlow, fs.ErrPermission), ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseOther}, true},
 		"no socket, closed": {fmt.Errorf("%w: %w", errNoFlow, net.ErrClosed), ship.Outcome{Do: ship.Requeue}, true},

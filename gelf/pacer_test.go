@@ -111,7 +111,7 @@ func TestPacerWaitsEnd(t *testing.T) {
 	}{
 		"Close":            {func(r *rig, _ func()) { r.link.Close() }, "1 delivered, 2 requeue", net.ErrClosed},
 		"canceled context": {func(_ *rig, cancel func()) { cancel() }, "1 delivered, 2 requeue", context.Canceled},
-		"deadline":         {func(*rig, func()) {}, "1 delivered, 2 requeue", context.DeadlineExceeded},
+		"deadline":         {func(*rig, func()) {}, "1 delivered, 2 requeue", nil}, // the caller's time is over, the link is well
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, udpConfig{packetRate: 64, chunkSize: 100, compression: CompressNone})
@@ -131,7 +131,7 @@ func TestPacerWaitsEnd(t *testing.T) {
 			if err := <-result; !errors.Is(err, c.err) {
 				t.Errorf("%s: Send returned %v", name, err)
 			}
-			if took := time.Since(start); took != 0 && c.err != context.DeadlineExceeded || took > time.Second {
+			if took := time.Since(start); took != 0 && c.err != nil || took > time.Second {
 				t.Errorf("%s: Send returned after %v", name, took)
 			}
 			if got := r.outcomes(); got != c.want {

@@ -101,6 +101,9 @@ func (l *udpLink) Send(ctx context.Context, b *ship.Batch) error {
 			continue
 		}
 		l.settleSent()
+		if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) && udpOutcome(err).Do == ship.Requeue {
+			err = errOutOfTime
+		}
 		o := udpOutcome(err)
 		if o.Do != ship.Requeue { // a verdict on this record alone
 			b.Settle(l.sent, l.sent+1, o)

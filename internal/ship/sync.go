@@ -12,6 +12,9 @@ import (
 	"github.com/wholelog/wholelog/delivery"
 )
 
+// leastTime is what must be left of a caller's time for a try to say something about an address.
+const leastTime = 5 * time.Millisecond
+
 // errTurn is the end of a wait for one's turn at a link.
 var errTurn = errors.New("the link was in use")
 
@@ -127,7 +130,10 @@ func (e *Engine) trySync(ctx context.Context, rt *route, r *Rec) delivery.Drop {
 			return e.trySync(ctx, e.routes[1], r)
 		}
 		d.Reason = delivery.ReasonSyncFailed
-		if ctx.Err() != nil {
+		if err := ctx.Err(); err != nil {
+			if d.Err == nil {
+				d.Err = err
+			}
 			return d
 		}
 	}
@@ -257,6 +263,9 @@ func (s *slot) linkSync(ctx context.Context) (link Link, err error) {
 			s.yield()
 		}
 	}()
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < leastTime {
+		return nil, errTurn
+	}
 	e.links.Lock()
 	old := s.link
 	if old == nil || isGone(old) || s.maxAge > 0 && s.opened.over(e.clock.stamp(), s.maxAge) {
