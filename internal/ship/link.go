@@ -77,7 +77,7 @@ func (s *slot) turnFor() (b *Batch, wait time.Duration, leave bool) {
 func (s *slot) lingers(now stamp) time.Duration {
 	l := &s.route.limits
 	if l.Linger == 0 || s.route.eng.flushes.Load() > 0 || s.route.eng.state >= closing || s.retired ||
-		s.inbox.bytes >= l.BatchBytes || l.BatchRecords > 0 && s.inbox.n >= l.BatchRecords {
+		s.inbox.bytes >= s.route.batch || l.BatchRecords > 0 && s.inbox.n >= l.BatchRecords {
 		return 0
 	}
 	return l.Linger - s.inbox.head.born.age(now)
