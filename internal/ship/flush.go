@@ -73,7 +73,9 @@ func (rt *route) endRests(now stamp) {
 		}
 	}
 	for _, ep := range rt.eps {
-		ep.rest = 0
+		if !ep.bidden {
+			ep.rest = 0
+		}
 	}
 }
 

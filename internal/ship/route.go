@@ -62,6 +62,7 @@ type endpoint struct {
 	failures int // in a row
 	failed   stamp
 	rest     time.Duration // after failed, before it is used again
+	bidden   bool          // to rest, by the server's Retry-After
 
 	picked, delivered, resent uint64
 	errors                    map[delivery.Cause]uint64
@@ -206,6 +207,7 @@ func (rt *route) fail(ep *endpoint, cause delivery.Cause, err error, after time.
 	ep.failures++
 	ep.failed = e.clock.stamp()
 	ep.rest = max(e.backoff(ep.failures), min(after, e.retryAfterLimit()))
+	ep.bidden = after > 0
 	rt.note(ep, cause, err)
 	for _, s := range ep.slots {
 		s.reclaim() // it rests: what is not sent goes elsewhere, and what comes back must not be overtaken
