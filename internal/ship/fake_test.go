@@ -3,7 +3,6 @@ package ship
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"sync"
 	"testing"
@@ -31,6 +30,8 @@ type fakeNet struct {
 
 	// send handles a batch at an address; nil: everything is delivered at once.
 	send func(l *fakeLink, b *Batch) error
+	// meet is called first in every other method of a link ("dial", "nudge", "drain", "close", "gone"). It may wait, or panic.
+	meet func(l *fakeLink, call string)
 }
 
 func newFakeNet(limits Limits) *fakeNet {
@@ -43,16 +44,25 @@ func newFakeNet(limits Limits) *fakeNet {
 func (n *fakeNet) Limits() Limits { return n.limits }
 
 func (n *fakeNet) Dial(_ context.Context, addr netip.AddrPort, m *Meter) (Link, error) {
+	a := addr.String()
+	l := &fakeLink{net: n, addr: a, meter: m, closed: make(chan struct{}), gone: make(chan struct{})}
+	l.meet("dial")
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	a := addr.String()
 	n.dials[a]++
 	if err := n.refuse[a]; err != nil {
 		return nil, err
 	}
 	n.open++
 	n.meters[a] = m
-	return &fakeLink{net: n, addr: a, meter: m, closed: make(chan struct{}), gone: make(chan struct{})}, nil
+	return l, nil
+}
+
+// counts returns how many links are open, and how often addr was dialled.
+func (n *fakeNet) counts(addr string) (open, dials int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.open, n.dials[addr]
 }
 
 // setRefuse makes an address refuse dials, or not.
@@ -84,6 +94,7 @@ type fakeLink struct {
 	net    *fakeNet
 	addr   string
 	meter  *Meter
+	ctx    context.Context // of the last Send
 	once   sync.Once
 	closed chan struct{}
 	gone   chan struct{}
@@ -107,7 +118,26 @@ func (l *fakeLink) deliver(b *Batch) {
 	b.Settle(0, b.Len(), Outcome{Do: Delivered})
 }
 
-func (l *fakeLink) Send(_ context.Context, b *Batch) error {
+// hang is a receiver that reads nothing: Send returns when the link is closed.
+func (l *fakeLink) hang() error {
+	<-l.closed
+	return errLinkClosed
+}
+
+// requeue is a receiver that certainly takes nothing.
+func (l *fakeLink) requeue(b *Batch) error {
+	b.Settle(0, b.Len(), Outcome{Do: Requeue, Cause: delivery.CauseRefused, Err: errors.New("refused")})
+	return nil
+}
+
+func (l *fakeLink) meet(call string) {
+	if l.net.meet != nil {
+		l.net.meet(l, call)
+	}
+}
+
+func (l *fakeLink) Send(ctx context.Context, b *Batch) error {
+	l.ctx = ctx
 	if l.net.send != nil {
 		return l.net.send(l, b)
 	}
@@ -116,12 +146,14 @@ func (l *fakeLink) Send(_ context.Context, b *Batch) error {
 }
 
 func (l *fakeLink) Nudge() {
+	l.meet("nudge")
 	l.net.mu.Lock()
 	defer l.net.mu.Unlock()
 	l.net.nudges++
 }
 
 func (l *fakeLink) Drain(context.Context) error {
+	l.meet("drain")
 	l.net.mu.Lock()
 	defer l.net.mu.Unlock()
 	l.net.drains++
@@ -129,6 +161,7 @@ func (l *fakeLink) Drain(context.Context) error {
 }
 
 func (l *fakeLink) Close() error {
+	l.meet("close")
 	l.once.Do(func() {
 		close(l.closed)
 		l.net.mu.Lock()
@@ -138,41 +171,9 @@ func (l *fakeLink) Close() error {
 	return nil
 }
 
-func (l *fakeLink) Gone() <-chan struct{} { return l.gone }
-
-// addrs returns n addresses.
-func addrs(n int) []string {
-	out := make([]string, n)
-	for i := range out {
-		out[i] = fmt.Sprintf("192.0.2.%d:12201", i+1)
-	}
-	return out
-}
-
-// answer is a resolver whose answer tests can change.
-type answer struct {
-	mu  sync.Mutex
-	set []string
-	err error
-}
-
-func (a *answer) Resolve(context.Context) (resolve.Answer, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var out resolve.Answer
-	if a.err != nil {
-		return out, a.err
-	}
-	for _, s := range a.set {
-		out.Endpoints = append(out.Endpoints, resolve.Endpoint{Addr: netip.MustParseAddrPort(s)})
-	}
-	return out, nil
-}
-
-func (a *answer) change(err error, set ...string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.set, a.err = set, err
+func (l *fakeLink) Gone() <-chan struct{} {
+	l.meet("gone")
+	return l.gone
 }
 
 // newTestEngine makes an engine that sends to addrs over n.

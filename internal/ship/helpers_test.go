@@ -2,12 +2,49 @@ package ship
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"sync"
 
 	"github.com/wholelog/wholelog/delivery"
 	"github.com/wholelog/wholelog/internal/pool"
 	"github.com/wholelog/wholelog/resolve"
 )
+
+// addrs returns n addresses.
+func addrs(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("192.0.2.%d:12201", i+1)
+	}
+	return out
+}
+
+// answer is a resolver whose answer tests can change.
+type answer struct {
+	mu  sync.Mutex
+	set []string
+	err error
+}
+
+func (a *answer) Resolve(context.Context) (resolve.Answer, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out resolve.Answer
+	if a.err != nil {
+		return out, a.err
+	}
+	for _, s := range a.set {
+		out.Endpoints = append(out.Endpoints, resolve.Endpoint{Addr: netip.MustParseAddrPort(s)})
+	}
+	return out, nil
+}
+
+func (a *answer) change(err error, set ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.set, a.err = set, err
+}
 
 // weighted is a resolver whose addresses have weights.
 type weighted map[string]uint16

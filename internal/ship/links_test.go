@@ -101,46 +101,50 @@ func TestAcknowledgedLater(t *testing.T) {
 			mu.Unlock()
 			return nil
 		}
-		ack := func(i int) {
-			mu.Lock()
-			defer mu.Unlock()
-			b := open[i]
-			b.Settle(0, b.Len(), Outcome{Do: Delivered})
-		}
 		e := newTestEngine(net, delivery.Options{}, resolveTo(addrs(1)...))
-		put := func() {
+		put := func() (batches []*Batch) { // usually one
+			mu.Lock()
+			before := len(open)
+			mu.Unlock()
 			for range 10 {
 				_ = e.Put(slog.LevelInfo, []byte("m"))
 			}
-			synctest.Wait()
 			time.Sleep(10 * time.Millisecond)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			return open[before:len(open):len(open)]
 		}
-		put()
-		put()
+		ack := func(batches []*Batch) {
+			for _, b := range batches {
+				b.Settle(0, b.Len(), Outcome{Do: Delivered})
+			}
+		}
+		first, second := put(), put()
 		flushed := make(chan error, 1)
 		go func() { flushed <- e.Flush(context.Background()) }()
 		synctest.Wait()
-		put() // after the flush began: not its business
+		third := put() // after the flush began: not its business
 		net.mu.Lock()
 		if net.nudges == 0 {
 			t.Error("nobody was asked for outcomes")
 		}
 		net.mu.Unlock()
-		ack(1)
+		ack(second)
 		synctest.Wait()
 		select {
 		case <-flushed:
 			t.Fatal("flushed before the first batch was acknowledged")
 		default:
 		}
-		ack(0)
+		ack(first)
 		if err := <-flushed; err != nil {
 			t.Fatal(err)
 		}
 		if s := e.Stats(); s.Pending != 10 || s.Delivered != 20 {
 			t.Fatalf("%+v", s)
 		}
-		ack(2)
+		ack(third)
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}

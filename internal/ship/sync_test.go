@@ -1,0 +1,133 @@
+package ship
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/resolve"
+)
+
+// In Sync mode many callers at once lose nothing to one address that hangs: waiting for another caller's turn there is no evidence
+// against it, and does not cost a record its tries at the others.
+func TestSyncCallersShareASlowAddress(t *testing.T) {
+	for _, callers := range []int{1, 30, 200} {
+		synctest.Test(t, func(t *testing.T) {
+			net := newFakeNet(Limits{})
+			a := addrs(3)
+			net.send = func(l *fakeLink, b *Batch) error {
+				if l.addr == a[0] {
+					<-l.ctx.Done()
+					return l.ctx.Err()
+				}
+				l.deliver(b)
+				return nil
+			}
+			e := newTestEngine(net, delivery.Options{Sync: true}, resolveTo(a...))
+			var failed atomic.Int64
+			var wg sync.WaitGroup
+			began := time.Now()
+			for range callers {
+				wg.Go(func() {
+					if e.Put(slog.LevelInfo, []byte("m")) != nil {
+						failed.Add(1)
+					}
+				})
+			}
+			wg.Wait()
+			s := e.Stats()
+			balanced(t, s)
+			if failed.Load() > 0 || time.Since(began) > 2*time.Second {
+				t.Errorf("%d of %d lost in %v, with two of three addresses healthy", failed.Load(), callers, time.Since(began))
+			}
+			for _, ep := range s.Endpoints { // who hung there, not who waited
+				if ep.Errors[delivery.CauseTimeout] > 1 || ep.Addr.String() != a[0] && len(ep.Errors) > 0 {
+					t.Errorf("%d callers: %s has %v", callers, ep.Addr, ep.Errors)
+				}
+			}
+			_ = e.Close()
+		})
+	}
+}
+
+// Close waits for the call that is under way, and says that its record is lost when it is.
+func TestSyncCloseCountsWhatIsUnderWay(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			net := newFakeNet(Limits{})
+			net.send = func(l *fakeLink, b *Batch) error {
+				if !answers {
+					return l.hang()
+				}
+				time.Sleep(500 * time.Millisecond)
+				l.deliver(b)
+				return nil
+			}
+			e := newTestEngine(net, delivery.Options{Sync: true, CloseTimeout: time.Second, SyncTimeout: time.Minute}, resolveTo(addrs(1)...))
+			put := make(chan error, 1)
+			go func() { put <- e.Put(slog.LevelInfo, []byte("m")) }()
+			time.Sleep(100 * time.Millisecond)
+			err := e.Close()
+			s := e.Stats()
+			balanced(t, s)
+			if s.Pending != 0 || errors.Is(err, delivery.ErrClosed) == answers || (s.Delivered == 1) != answers {
+				t.Errorf("answers=%v: Close: %v, %+v", answers, err, s)
+			}
+			if err := <-put; errors.Is(err, delivery.ErrClosed) == answers {
+				t.Errorf("answers=%v: Put: %v", answers, err)
+			}
+		})
+	}
+}
+
+// R55: a link that Ready or Put opened in Sync mode to an address that left meanwhile is closed, by the next call or by Close.
+func TestR55_SyncClosesLinksOfAddressesThatLeft(t *testing.T) {
+	for _, by := range []string{"Ready", "Put"} {
+		for _, next := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/another call=%v", by, next), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					net := newFakeNet(Limits{})
+					a := addrs(2)
+					gate := make(chan struct{})
+					net.meet = func(l *fakeLink, call string) {
+						if call == "dial" && l.addr == a[0] {
+							<-gate
+						}
+					}
+					name := &answer{set: a[:1]}
+					e := newTestEngine(net, delivery.Options{Sync: true}, resolve.Options{Resolver: name, Refresh: time.Second})
+					if by == "Ready" {
+						go func() { _ = e.Ready(context.Background()) }()
+					} else {
+						go func() { _ = e.Put(slog.LevelInfo, []byte("m")) }()
+					}
+					time.Sleep(time.Millisecond)
+					name.change(nil, a[1])
+					for range 5 {
+						time.Sleep(time.Second)
+						go func() { _ = e.Put(slog.LevelInfo, []byte("m")) }()
+					}
+					close(gate)
+					time.Sleep(10 * time.Second)
+					if next {
+						_ = e.Put(slog.LevelInfo, []byte("m"))
+						if open, _ := net.counts(a[0]); open != 1 {
+							t.Errorf("%d links open, one address", open)
+						}
+					}
+					err := e.Close()
+					if open, _ := net.counts(a[0]); err != nil || open != 0 {
+						t.Errorf("Close: %v, %d links open", err, open)
+					}
+				})
+			})
+		}
+	}
+}
