@@ -50,7 +50,7 @@ func main() {
 
 	// Lambda sends SIGTERM only where an extension is registered. WithEnableSIGTERM registers one inside this process; without it
 	// the end of an environment is a SIGKILL, and only what Flush has sent is safe.
-	lambda.StartWithOptions(func(ctx context.Context, o order) (receipt, error) {
+	lambda.StartWithOptions(func(ctx context.Context, o order) (string, error) {
 		defer flush(ctx, h) // deferred, so that an error or a panic is logged too: after a panic the process ends
 		return accept(ctx, o)
 	}, lambda.WithEnableSIGTERM(func() { shutdown(h) }))
@@ -66,7 +66,9 @@ func newHandler(url, nodes string) (*gelf.Handler, error) {
 			return nil
 		},
 		// An environment serves one invocation at a time and thousands run side by side: each keeps the address it chose at
-		// random, and together they are balanced.
+		// random, and together they are balanced. Each needs one source port only: the network's word that nothing listens at
+		// the address any more comes back to the port that sent, and is read when this port sends again.
+		Flows:    1,
 		Resolve:  resolve.Options{Policy: resolve.PerProcess},
 		Delivery: delivery.Options{CloseTimeout: closeBudget, OnDrop: func(d delivery.Drop) { log.Print(d) }},
 	}
@@ -95,26 +97,21 @@ func shutdown(h *gelf.Handler) {
 	os.Exit(0)
 }
 
-type (
-	order struct {
-		ID        string   `json:"id"`
-		Documents []string `json:"documents"`
-	}
-	receipt struct {
-		Accepted string `json:"accepted"`
-	}
-)
+type order struct {
+	ID        string   `json:"id"`
+	Documents []string `json:"documents"`
+}
 
 // accept is the work. It logs with the invocation's ctx, from which every record gets its request id.
-func accept(ctx context.Context, o order) (receipt, error) {
+func accept(ctx context.Context, o order) (string, error) {
 	slog.InfoContext(ctx, "order received", "order", o.ID)
 	for _, text := range o.Documents {
 		slog.InfoContext(ctx, "order document\n"+text, "order", o.ID) // however long
 	}
 	if o.ID == "" {
 		slog.ErrorContext(ctx, "order refused")
-		return receipt{}, errors.New("an order needs an id")
+		return "", errors.New("an order needs an id")
 	}
 	slog.InfoContext(ctx, "order accepted", "order", o.ID)
-	return receipt{Accepted: o.ID}, nil
+	return "accepted " + o.ID, nil
 }

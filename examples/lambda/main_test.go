@@ -166,7 +166,7 @@ func TestEverythingHasArrivedBeforeTheResponse(t *testing.T) {
 	for i := range 6 {
 		o := order{ID: fmt.Sprintf("o-%d", i), Documents: []string{document(r, 70_000), "short", document(r, 30_000)}}
 		f.invoke(t, o, func(id string, a answer) {
-			if a.kind != "response" || a.body != `{"accepted":"`+o.ID+`"}` {
+			if a.kind != "response" || a.body != `"accepted `+o.ID+`"` {
 				t.Errorf("posted to %s: %s", a.kind, a.body)
 			}
 			want = append(want, id+" order received", id+" order accepted")
@@ -247,13 +247,50 @@ func TestReceiverAwayDuringInit(t *testing.T) {
 	arrived(t, []*gelfd.Server{node}, 7)
 }
 
+// A receiver that dies costs the few records that show it. From then on the process keeps another one.
+func TestReceiverDiesBetweenInvocations(t *testing.T) {
+	c, addrs := startCluster(t)
+	f := start(t, "udp://"+addrs[0], addrs...)
+	const each = 2
+	f.invoke(t, order{ID: "first"}, func(string, answer) { arrived(t, c.Nodes, each) })
+	_, at := arrived(t, c.Nodes, each)
+	dead := slices.IndexFunc(c.Nodes, func(n *gelfd.Server) bool { return n.Addr() == at[0] })
+	if err := c.Nodes[dead].Close(); err != nil {
+		t.Fatal(err)
+	}
+	left := slices.Delete(slices.Clone(c.Nodes), dead, dead+1)
+
+	logged := 0
+	for whole, end := false, time.Now().Add(patience); !whole; {
+		if time.Now().After(end) {
+			t.Fatal("no invocation's records reach another receiver")
+		}
+		logged += each
+		f.invoke(t, order{ID: "next"}, func(id string, _ answer) {
+			all, _ := arrived(t, left, 0)
+			own := slices.DeleteFunc(all, func(m gelfd.Message) bool { return m.Fields["request_id"] != id })
+			whole = len(own) == each
+		})
+	}
+	all, at := arrived(t, left, each)
+	if len(at) != 1 {
+		t.Errorf("messages at %v, want one node", at)
+	}
+	// Three refusals show that a receiver is away. Through the default of 16 source ports they would cost 16 records and more.
+	if lost := logged - len(all); lost >= 16 {
+		t.Errorf("%d of %d records lost", lost, logged)
+	}
+	f.terminate(t)
+	arrived(t, left, len(all)+1)
+}
+
 // A name that cannot be looked up fails neither the init phase nor an invocation. The records wait until the environment ends, and
 // then their loss is told. Names below onion are never asked of a DNS server (RFC 7686, section 2), so this needs no network.
 func TestNameAwayDuringInit(t *testing.T) {
 	f := start(t, "udp://graylog.onion:12201")
 	for range 2 {
 		f.invoke(t, order{ID: "nowhere"}, func(_ string, a answer) {
-			if a.kind != "response" || a.body != `{"accepted":"nowhere"}` {
+			if a.kind != "response" || a.body != `"accepted nowhere"` {
 				t.Errorf("posted to %s: %s", a.kind, a.body)
 			}
 		})
