@@ -26,6 +26,10 @@ const (
 	whyHush = "one flow until a refusal is past"
 )
 
+// quiet is how long after a message its refusal may be there: more than a round trip in one network, and less than what a wait for it
+// would be noticed by.
+const quiet = 2 * time.Millisecond
+
 // reopenAfter is how long a failed opening is not tried again while other flows serve: each try costs system calls, and a process
 // out of file descriptors does not get some back within a message.
 const reopenAfter = time.Second
@@ -76,6 +80,9 @@ type flowSet struct {
 	refused bool      // and not yet past: the flow at next does all the work
 	probed  time.Time // when the first message after a refusal left; zero: not yet
 
+	usedAt  time.Time // when the last message was given a flow
+	unheard []*flow   // used since anybody listened; several times the same, perhaps
+
 	mu     sync.Mutex // for close, which only reads; so the link's goroutine locks to write and not to read
 	slots  []*flow    // nil: not open
 	closed bool
@@ -85,6 +92,7 @@ type flowSet struct {
 // one, gets a new one first: every message opens a flow until all exist, and a quiet sender has few. After a refusal there is one.
 func (s *flowSet) pick(ctx context.Context) (*flow, string, error) {
 	i, now := s.next, s.now()
+	s.usedAt = now
 	f := s.slots[i]
 	switch {
 	case f == nil, f.old(now):
@@ -94,6 +102,32 @@ func (s *flowSet) pick(ctx context.Context) (*flow, string, error) {
 	}
 	s.advance(i)
 	return f, whyTurn, nil
+}
+
+// news returns the refusal of an earlier message, if one has come in meanwhile. The kernel keeps it for the next use of the port that
+// sent, and a quiet sender comes back to that after as many messages as there are flows: all of these would be lost. A busy one is
+// back at once, and does not listen: it costs a system call for each flow.
+func (s *flowSet) news() error {
+	if len(s.unheard) == 0 || s.now().Sub(s.usedAt) < quiet {
+		return nil
+	}
+	defer func() {
+		clear(s.unheard)
+		s.unheard = s.unheard[:0]
+	}()
+	for _, f := range s.unheard {
+		if err := pendingError(f.conn); err != nil && isRefused(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// used notes that a message left by f.
+func (s *flowSet) used(f *flow) {
+	if len(s.unheard) < len(s.slots) {
+		s.unheard = append(s.unheard, f)
+	}
 }
 
 // advance gives the turn to the slot after i, unless i has to show first that the address is back.

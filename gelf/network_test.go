@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -280,4 +281,47 @@ func TestSyncSharesARate(t *testing.T) {
 	if err := server.Wait(t.Context(), int(s.Delivered)); err != nil {
 		t.Error(err)
 	}
+}
+
+// A quiet sender with many flows learns with the next message that nobody listens any more, and not when it comes back to the flow
+// that was refused: one message is lost, and not one for each flow.
+func TestQuietSenderHearsARefusalAtOnce(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Log("the pending error of a socket cannot be asked for here")
+		return
+	}
+	all := nodes(t, 2)
+	list := []string{all[0].Addr().String(), all[1].Addr().String()}
+	h, err := gelf.NewHandler("udp://graylog.test:12201", &gelf.Options{
+		Resolve:  resolve.Options{Resolver: resolve.Static(list...), Policy: resolve.PerProcess},
+		Delivery: delivery.Options{OnError: func(error) {}, Backoff: jitter.Backoff{Max: 50 * time.Millisecond}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	log := slog.New(h)
+	log.Info("first")
+	if err := h.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := func() int { return len(all[0].Messages()) + len(all[1].Messages()) }
+	wait(t, func() bool { return got() == 1 }, func() string { return "the first did not arrive" })
+	pinned := 0
+	if len(all[1].Messages()) == 1 {
+		pinned = 1
+	}
+	all[pinned].Close()
+	const n = 20
+	for i := range n {
+		log.Info("later", "n", i)
+		if err := h.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(5 * time.Millisecond) // a quiet sender: a refusal has time to come in
+	}
+	// Three refusals in a row make the handler choose another address; each answers one message that was sent into the void.
+	wait(t, func() bool { return len(all[1-pinned].Messages()) >= n-4 }, func() string {
+		return fmt.Sprintf("%d of %d arrived at the other address; %+v", len(all[1-pinned].Messages()), n, h.Stats())
+	})
 }

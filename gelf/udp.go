@@ -148,6 +148,10 @@ func (l *udpLink) message(ctx context.Context, data []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if err := l.flows.news(); err != nil {
+		l.flows.discardAll()
+		return err
+	}
 	f, why, err := l.flows.pick(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNoFlow, err)
@@ -166,6 +170,7 @@ func (l *udpLink) message(ctx context.Context, data []byte) error {
 			if cut {
 				l.meter.Truncated(1) // not before: what is sent again is counted once
 			}
+			l.flows.used(f)
 			l.flows.silent()
 			return nil
 		}

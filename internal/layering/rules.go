@@ -51,6 +51,7 @@ func Rules() []Rule {
 		{Package: "internal/yardstick"},
 		{Package: "internal/layering"},
 		{Package: "examples/...", Module: slices.Concat(public, []string{"examples/...", "internal/fake/...", "internal/yardstick"}), Outside: []string{compress}},
+		{Package: "examples/lambda", Module: public, AnyOutside: true},
 		{Package: "interop/...", Module: slices.Concat(public, []string{"interop/...", "internal/fake/...", "internal/yardstick"}), AnyOutside: true},
 		// Benchmarks measure single parts against single parts, so they may reach inside.
 		{Package: "benchmarks/...", Module: slices.Concat(public, []string{"benchmarks/...", "internal/..."}), AnyOutside: true},

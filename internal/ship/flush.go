@@ -28,12 +28,14 @@ func (e *Engine) Flush(ctx context.Context) error {
 	for _, l := range e.open() {
 		guardNudge(l)
 	}
+	stop := e.hurryLookup(ctx)
 	var err error
 	select {
 	case <-over:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
+	stop()
 	if err == nil {
 		return nil
 	}
@@ -41,6 +43,24 @@ func (e *Engine) Flush(ctx context.Context) error {
 	defer e.mu.Unlock()
 	e.epochs.drop(over)
 	return fmt.Errorf("%s: flush: %w with %d records pending", e.name, err, e.ledger.pending)
+}
+
+// hurryLookup has the addresses looked up as soon as may be when there are none: somebody waits. What it returns ends that.
+func (e *Engine) hurryLookup(ctx context.Context) (stop func()) {
+	p := e.routes[0].pool
+	if len(p.Snapshot().Endpoints) > 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = p.Refresh(ctx) // its error is told by the pool
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
 }
 
 // open returns the open links, those that are being said goodbye to as well, and wakes the goroutines that linger. Addresses that
@@ -65,10 +85,11 @@ func (e *Engine) open() []Link {
 	return links
 }
 
-// endRests lets all addresses be tried again, if none can be used as it is. The caller holds links.
+// endRests lets all addresses be tried again, if none can be used as it is: with PerProcess, if the one in use cannot. The caller holds
+// links.
 func (rt *route) endRests(now stamp) {
 	for _, ep := range rt.eps {
-		if ep.usable && !ep.resting(now) {
+		if ep.usable && !ep.resting(now) && (rt.pinned == nil || rt.pinned == ep) {
 			return
 		}
 	}

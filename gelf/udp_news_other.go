@@ -1,0 +1,8 @@
+//go:build !unix
+
+package gelf
+
+import "net"
+
+// pendingError cannot be asked for here: the next use of the socket returns it.
+func pendingError(net.Conn) error { return nil }
