@@ -26,7 +26,7 @@ func TestBlockedWriteEnds(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		err := r.send(ctx, []byte(`{"a":1}`), []byte(`{"b":2}`))
-		if took := time.Since(start); !errors.Is(err, errTimedOut) || ship.CauseOf(err) != delivery.CauseTimeout || took != 10*time.Second {
+		if took := time.Since(start); err != nil || took != 10*time.Second { // the caller's time is over; the link may be well
 			t.Errorf("after %v: %v", took, err)
 		}
 		if got := r.outcomes(); got != "2 requeue" {
