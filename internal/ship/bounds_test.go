@@ -78,7 +78,7 @@ func TestR58_AHookMayEndItsGoroutine(t *testing.T) {
 
 // R49: what links keep for their next batch holds no record alive: the budget has let go of it.
 func TestR49_SpareBatchesHoldNothing(t *testing.T) {
-	const budget = 4 << 20
+	const budget = 8 << 20
 	before := heap()
 	net := newFakeNet(Limits{})
 	net.send = func(_ *fakeLink, b *Batch) error {
@@ -87,7 +87,7 @@ func TestR49_SpareBatchesHoldNothing(t *testing.T) {
 	}
 	e := newTestEngine(net, delivery.Options{QueueBytes: budget}, resolveTo(addrs(20)...))
 	defer e.Close()
-	rec := make([]byte, 1<<20)
+	rec := make([]byte, e.MaxRecord())
 	for range 60 { // the largest ones, one after the other through every link
 		if err := e.Put(slog.LevelInfo, rec); err != nil {
 			t.Fatal(err)

@@ -173,7 +173,7 @@ func TestArenaRoom(t *testing.T) {
 	}
 	drain()
 	if a.first != nil || a.used != 0 || len(a.spare) != 1 {
-		t.Fatalf("a giant was kept: charged %d, %d spares", a.used, len(a.spare))
+		t.Fatalf("not empty: charged %d, %d spares", a.used, len(a.spare))
 	}
 	fill(1) // the blocks of short records are what the budget has no more room for
 	if a.first != a.last || len(a.spare) != 0 || a.used > a.budget || a.used+blockCost <= a.budget {
