@@ -58,8 +58,18 @@ func noChecksums(t *testing.T, conn net.Conn) {
 // What arrives is the same whether the kernel cuts the datagrams apart or they are written one by one, also when it refuses.
 func TestTrainIsTheSameAsSingleWrites(t *testing.T) {
 	for _, tc := range []struct{ size, bytes int }{
-		{100, 100}, {100, 101}, {100, 200}, {100, 199}, {1232, 1232*2 + 7}, {1420, 1420 * 32}, {64, 64*64 + 1}, {64, 64 * 128},
-		{1420, 1420*46 + 100}, {8192, 8192 * 20}, {32768, 65507}, {65507, 70000},
+		{100, 100},
+		{100, 101},
+		{100, 200},
+		{100, 199},
+		{1232, 1232*2 + 7},
+		{1420, 1420 * 32},
+		{64, 64*64 + 1},
+		{64, 64 * 128},
+		{1420, 1420*46 + 100},
+		{8192, 8192 * 20},
+		{32768, 65507},
+		{65507, 70000},
 	} {
 		for _, way := range []string{"train", "single", "refused"} {
 			t.Run(fmt.Sprintf("%s/%d of %d", way, tc.bytes, tc.size), func(t *testing.T) {

@@ -34,7 +34,7 @@ func (e *Engine) dispatch() {
 		} else if e.ledger.pending == 0 {
 			e.arena.rest()
 		}
-		wait = min(wait, e.summarise(now))
+		wait = min(wait, e.summarise(now, time.Time{}))
 		e.hungry = hungry
 		e.parked = hungry || e.queue.n == 0
 		parked := e.parked

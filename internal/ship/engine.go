@@ -52,7 +52,7 @@ type Engine struct {
 
 	links   sync.Mutex
 	shaper  shaper
-	held    int           // bytes of records that are dealt and not settled
+	held    int           // cost of records that are dealt and not settled
 	enough  bool          // links hold so much that nothing was taken from the queue
 	runs    []run         // delivered, not yet in the ledger
 	latest  time.Time     // of the last delivery

@@ -6,7 +6,7 @@ import "time"
 // progressing is waited for, one that is stuck is passed over. It allocates nothing and never waits: with no link to give, it says
 // how long until that may have changed by itself.
 func (rt *route) pick(r *Rec, now stamp) (*slot, time.Duration) {
-	if e := rt.eng; e.held > 0 && e.held+len(r.data) > e.opts.QueueBytes/2 {
+	if e := rt.eng; e.held > 0 && e.held+r.cost() > e.opts.QueueBytes/2 {
 		return nil, never // so that DropOldest always has something to evict; a settle wakes us
 	}
 	avoid := r.avoid

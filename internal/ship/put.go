@@ -103,7 +103,8 @@ func (e *Engine) Refuse(level slog.Level, n int, reason delivery.Reason, err err
 func (e *Engine) makeRoom(level slog.Level, data []byte, inHook bool) (*Rec, delivery.Reason) {
 	switch {
 	case e.opts.Overflow == delivery.DropOldest && !inHook:
-		for e.evict(level) {
+		// Evicting frees memory by segments, and none while a link has a record in each: then it must not go on for ever.
+		for before := e.queue.bytes; e.queue.bytes > before-2*segmentBytes-len(data) && e.evict(level); {
 			if r := e.arena.add(level, data); r != nil {
 				return r, ""
 			}

@@ -1,6 +1,9 @@
 package ship
 
-import "log/slog"
+import (
+	"log/slog"
+	"unsafe"
+)
 
 // Rec is one encoded record. Its bytes lie in a segment of the arena and do not change until the record is settled, which happens
 // exactly once.
@@ -40,6 +43,9 @@ func (r *Rec) Level() slog.Level { return r.level }
 
 // Tries counts the sends of the record so far whose outcome was "perhaps taken".
 func (r *Rec) Tries() int { return int(r.tries) }
+
+// cost is what r takes of the budget, roughly: its bytes and itself.
+func (r *Rec) cost() int { return len(r.data) + int(unsafe.Sizeof(*r)) }
 
 // counts is what r adds to a counter of records.
 func (r *Rec) counts() uint64 {

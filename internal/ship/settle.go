@@ -138,7 +138,7 @@ func (e *Engine) observe(s *slot, o Outcome) {
 // unhold takes r from its batch: the link has it no more. The caller holds links.
 func (s *slot) unhold(b *Batch, r *Rec) {
 	r.batch = nil
-	s.route.eng.held -= len(r.data)
+	s.route.eng.held -= r.cost()
 	b.open--
 	s.sent -= len(r.data)
 	s.sentRecs--

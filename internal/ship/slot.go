@@ -109,7 +109,7 @@ func (s *slot) signal() {
 // push deals r to s and says whether the goroutine must be woken.
 func (s *slot) push(r *Rec) (wake bool) {
 	s.ep.picked += r.counts()
-	s.route.eng.held += len(r.data)
+	s.route.eng.held += r.cost()
 	s.inbox.push(r)
 	return s.inbox.n == 1 || !s.running
 }
@@ -148,9 +148,9 @@ func (s *slot) reclaim() {
 	}
 	e := s.route.eng
 	s.stillAt = stamp{}
-	e.held -= s.inbox.bytes
 	for r := s.inbox.head; r != nil; r = r.next {
 		s.ep.picked -= r.counts()
+		e.held -= r.cost()
 	}
 	s.route.putBackAll(&s.inbox)
 }

@@ -30,8 +30,9 @@ func (s *summary) losses(reason delivery.Reason, n uint64) {
 	}
 }
 
-// summarise sends a summary if one is due, and returns how long until it must look again. The caller holds mu.
-func (e *Engine) summarise(now stamp) time.Duration {
+// summarise sends a summary if one is due, in Sync mode before until, and returns how long until it must look again. The caller holds
+// mu.
+func (e *Engine) summarise(now stamp, until time.Time) time.Duration {
 	s := &e.summary
 	if len(s.lost) == 0 || s.pending || e.state >= closing {
 		return never
@@ -41,26 +42,29 @@ func (e *Engine) summarise(now stamp) time.Duration {
 	}
 	lost := s.lost
 	s.lost, s.pending, s.told, s.at = nil, true, true, now
-	e.hooks.send(func() { e.sendSummary(lost) })
+	e.hooks.send(func() { e.sendSummary(lost, until) })
 	return never
 }
 
 // sendSummary encodes the record and sends it. When there is no room for it, its losses are told by the next one.
-func (e *Engine) sendSummary(lost []reasonCount) {
-	data := guardOwn(e.encodeOwn, summaryRecord(lost))
-	sent := len(data) > 0 && len(data) <= e.max && e.putOwn(data)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.summary.pending = false
-	if !sent {
-		for _, c := range lost {
-			e.summary.losses(c.reason, c.n)
+func (e *Engine) sendSummary(lost []reasonCount, until time.Time) {
+	sent := false
+	defer func() { // also when user code ends the goroutine
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.summary.pending = false
+		if !sent {
+			for _, c := range lost {
+				e.summary.losses(c.reason, c.n)
+			}
 		}
-	}
+	}()
+	data := guardOwn(e.encodeOwn, summaryRecord(lost))
+	sent = len(data) > 0 && len(data) <= e.max && e.putOwn(data, until)
 }
 
-// putOwn takes a record of the library's own, if there is room at once, and in Sync mode sends it.
-func (e *Engine) putOwn(data []byte) bool {
+// putOwn takes a record of the library's own, if there is room at once, and in Sync mode sends it before until.
+func (e *Engine) putOwn(data []byte, until time.Time) bool {
 	e.mu.Lock()
 	if e.state >= closing {
 		e.mu.Unlock()
@@ -72,7 +76,7 @@ func (e *Engine) putOwn(data []byte) bool {
 		e.wg.Add(1)
 		defer e.wg.Done()
 		e.mu.Unlock()
-		ctx, cancel := context.WithTimeout(e.ctx, e.opts.SyncTimeout)
+		ctx, cancel := context.WithDeadline(e.ctx, until)
 		defer cancel()
 		d := e.trySync(ctx, e.routes[0], r)
 		e.mu.Lock()

@@ -124,12 +124,12 @@ func TestNoSummary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := summing(newFakeNet(Limits{}), delivery.Options{}, told)
 		_ = e.Close()
-		if e.putOwn([]byte("m")) {
+		if e.putOwn([]byte("m"), time.Time{}) {
 			t.Error("sent after Close")
 		}
 		e.mu.Lock()
 		e.summary.losses(delivery.ReasonRejected, 1)
-		if wait := e.summarise(e.clock.stamp()); wait != never || e.summary.pending {
+		if wait := e.summarise(e.clock.stamp(), time.Time{}); wait != never || e.summary.pending {
 			t.Errorf("due after Close: in %v", wait)
 		}
 		e.mu.Unlock()
@@ -147,7 +147,7 @@ func TestSummaryIsDue(t *testing.T) {
 		at := func(after time.Duration) time.Duration {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			return e.summarise(stamp{mono: began.mono + after, wall: began.wall + int64(after)})
+			return e.summarise(stamp{mono: began.mono + after, wall: began.wall + int64(after)}, time.Time{})
 		}
 		lose := func() {
 			e.mu.Lock()

@@ -21,7 +21,8 @@ var errTurn = errors.New("the link was in use")
 // putSync sends one record on the caller's goroutine: it has the due link for itself, sends a batch of one and waits for its
 // outcome, at each usable address once. There is no dispatcher, no queue and no timer.
 func (e *Engine) putSync(level slog.Level, data []byte) error {
-	defer e.afterSync()
+	until := time.Now().Add(e.opts.SyncTimeout)
+	defer e.hooks.flushSync()
 	inHook := e.hooks.inside()
 	e.mu.Lock()
 	if e.state >= closing {
@@ -41,7 +42,7 @@ func (e *Engine) putSync(level slog.Level, data []byte) error {
 	defer e.wg.Done()
 	e.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(e.ctx, e.opts.SyncTimeout)
+	ctx, cancel := context.WithDeadline(e.ctx, until)
 	defer cancel()
 	d := e.paceSync(ctx, r)
 	if d.Reason == "" {
@@ -52,6 +53,11 @@ func (e *Engine) putSync(level slog.Level, data []byte) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer func() {
+		if d.Reason != delivery.ReasonSyncFailed && d.Reason != delivery.ReasonNoEndpoint {
+			e.summarise(e.clock.stamp(), until) // the way is good, and some of this call's time is left
+		}
+	}()
 	if d.Reason == "" {
 		e.finishOne(r, "")
 		return nil
@@ -88,14 +94,6 @@ func (e *Engine) paceSync(ctx context.Context, r *Rec) (d delivery.Drop) {
 			return d
 		}
 	}
-}
-
-// afterSync is the end of Handle: the summary, if one is due, and the hooks.
-func (e *Engine) afterSync() {
-	e.mu.Lock()
-	e.summarise(e.clock.stamp())
-	e.mu.Unlock()
-	e.hooks.flushSync()
 }
 
 // trySync brings r along rt. What it returns has no Reason when that worked; else Reason, Addr and Err say why it did not.
