@@ -111,6 +111,11 @@ func (s *flowSet) news() error {
 	if len(s.unheard) == 0 || s.now().Sub(s.usedAt) < quiet {
 		return nil
 	}
+	return s.listen()
+}
+
+// listen returns a refusal that the kernel keeps for one of the flows used since the last time.
+func (s *flowSet) listen() error {
 	defer func() {
 		clear(s.unheard)
 		s.unheard = s.unheard[:0]

@@ -238,8 +238,14 @@ func (l *udpLink) release() {
 // Nudge implements [ship.Link]. Outcomes are known when Send returns.
 func (l *udpLink) Nudge() {}
 
-// Drain implements [ship.Link]. There is nothing to wait for and nobody to say goodbye to.
-func (l *udpLink) Drain(context.Context) error { return nil }
+// Drain implements [ship.Link]. There is nothing to wait for and nobody to say goodbye to; but a refusal of the last messages can
+// still be told.
+func (l *udpLink) Drain(context.Context) error {
+	if err := l.flows.listen(); err != nil {
+		l.meter.Trouble(delivery.CauseRefused, err)
+	}
+	return nil
+}
 
 // Gone implements [ship.Link]. A UDP peer never leaves.
 func (l *udpLink) Gone() <-chan struct{} { return nil }

@@ -86,15 +86,7 @@ func (p *Pool) Refresh(ctx context.Context) error {
 			return err
 		}
 		if f != nil {
-			select {
-			case <-f.done:
-				if p.Snapshot().usable() {
-					return nil
-				}
-				return f.err
-			case <-ctx.Done():
-				return p.late(ctx)
-			}
+			return p.await(ctx, f)
 		}
 		t := time.NewTimer(wait)
 		select {
@@ -105,6 +97,39 @@ func (p *Pool) Refresh(ctx context.Context) error {
 			return p.late(ctx)
 		}
 		t.Stop()
+	}
+}
+
+// Try is Refresh for callers who must not wait for nothing: while it is too soon for another look-up, and no endpoint is usable, it
+// returns why the last one failed.
+func (p *Pool) Try(ctx context.Context) error {
+	f, wait, err := p.join()
+	if f != nil {
+		return p.await(ctx, f)
+	}
+	if wait > 0 {
+		return p.Err()
+	}
+	return err
+}
+
+// Err is the error of the last look-up; nil when it succeeded or there was none.
+func (p *Pool) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
+// await waits for a look-up, for as long as ctx at most.
+func (p *Pool) await(ctx context.Context, f *flight) error {
+	select {
+	case <-f.done:
+		if p.Snapshot().usable() {
+			return nil
+		}
+		return f.err
+	case <-ctx.Done():
+		return p.late(ctx)
 	}
 }
 

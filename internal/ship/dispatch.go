@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
@@ -201,10 +202,14 @@ func (e *Engine) expire(r *Rec, rt *route) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(rt.eps) == 0 {
-		e.lose(r, delivery.ReasonNoEndpoint, nil, delivery.ErrNoEndpoint)
+		err := delivery.ErrNoEndpoint
+		if why := rt.pool.Err(); why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+		e.lose(r, delivery.ReasonNoEndpoint, nil, err)
 		return
 	}
-	e.lose(r, delivery.ReasonRetryExpired, r.avoid, nil)
+	e.lose(r, delivery.ReasonRetryExpired, r.avoid, e.why())
 }
 
 // anyHungry says whether records wait for a link. The caller holds links.

@@ -17,21 +17,21 @@ const grace = time.Second
 // how many are pending.
 func (e *Engine) Flush(ctx context.Context) error {
 	e.mu.Lock()
-	over := e.epochs.close()
-	if over == nil {
+	done := e.epochs.close()
+	if done == nil {
 		e.mu.Unlock()
 		return nil
 	}
 	e.mu.Unlock()
 	e.flushes.Add(1)
 	defer e.flushes.Add(-1)
-	for _, l := range e.open() {
+	for _, l := range e.rouse() {
 		guardNudge(l)
 	}
 	stop := e.hurryLookup(ctx)
 	var err error
 	select {
-	case <-over:
+	case <-done:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -39,10 +39,16 @@ func (e *Engine) Flush(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
+	e.links.Lock()
+	defer e.links.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.epochs.drop(over)
-	return fmt.Errorf("%s: flush: %w with %d records pending", e.name, err, e.ledger.pending)
+	e.epochs.drop(done)
+	err = fmt.Errorf("%s: flush: %w with %d records pending", e.name, err, e.ledger.pending)
+	if why := e.why(); why != nil {
+		err = fmt.Errorf("%w; the last trouble: %w", err, why)
+	}
+	return err
 }
 
 // hurryLookup has the addresses looked up as soon as may be when there are none: somebody waits. What it returns ends that.
@@ -63,9 +69,27 @@ func (e *Engine) hurryLookup(ctx context.Context) (stop func()) {
 	}
 }
 
-// open returns the open links, those that are being said goodbye to as well, and wakes the goroutines that linger. Addresses that
+// why is what keeps records from leaving, as far as that is known. The caller holds links.
+func (e *Engine) why() error {
+	main := e.routes[0]
+	if len(main.eps) == 0 {
+		return main.pool.Err()
+	}
+	var last *endpoint
+	for _, ep := range main.eps {
+		if ep.failures > 0 && (last == nil || ep.failed.mono > last.failed.mono) {
+			last = ep
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", last.addr, last.lastError)
+}
+
+// rouse returns the open links, those that are being said goodbye to as well, and wakes the goroutines that linger. Addresses that
 // only rest are tried at once when there are no others: somebody waits.
-func (e *Engine) open() []Link {
+func (e *Engine) rouse() []Link {
 	e.links.Lock()
 	defer e.links.Unlock()
 	var links []Link
@@ -231,19 +255,26 @@ func (e *Engine) close() {
 	err := e.join(ctx)
 	e.partSync(ctx)
 
-	lost := e.abandon() - before
+	total, why := e.abandon()
+	lost := total - before
 	if hookErr := e.hooks.finish(max(time.Until(end), grace)); err == nil {
 		err = hookErr
 	}
 	if lost > 0 {
-		err = errors.Join(fmt.Errorf("%s: %w: %d records dropped", e.name, delivery.ErrClosed, lost), err)
+		text := fmt.Errorf("%s: %w: %d records dropped", e.name, delivery.ErrClosed, lost)
+		for _, more := range []error{why, err} {
+			if more != nil {
+				text = fmt.Errorf("%w; %w", text, more)
+			}
+		}
+		err = text
 	}
 	e.result = err
 }
 
 // join wakes every goroutine for its goodbye and waits for all of them, closing links by force when ctx ends.
 func (e *Engine) join(ctx context.Context) error {
-	e.open() // wakes them
+	e.rouse() // wakes them
 	ended := make(chan struct{})
 	go func() {
 		e.wg.Wait()
@@ -254,7 +285,7 @@ func (e *Engine) join(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	for _, l := range e.open() {
+	for _, l := range e.rouse() {
 		guardClose(l)
 	}
 	timer := time.NewTimer(grace)
@@ -280,10 +311,15 @@ func (e *Engine) partSync(ctx context.Context) {
 	e.closeLeaving(ctx)
 }
 
-// abandon drops what is still there, and returns how many records were dropped in all.
-func (e *Engine) abandon() uint64 {
+// abandon drops what is still there, and returns how many records were dropped in all and what had kept them from leaving.
+func (e *Engine) abandon() (uint64, error) {
 	e.links.Lock()
 	defer e.links.Unlock()
+	why := e.why()
+	cause := delivery.ErrClosed
+	if why != nil {
+		cause = fmt.Errorf("%w; %w", delivery.ErrClosed, why)
+	}
 	for _, rt := range e.routes {
 		for _, s := range slices.Concat(rt.slots, rt.retired) {
 			s.takeBack(nil)
@@ -295,14 +331,14 @@ func (e *Engine) abandon() uint64 {
 	e.enter()
 	for _, rt := range e.routes {
 		for r := rt.hand.pop(); r != nil; r = rt.hand.pop() {
-			e.lose(r, delivery.ReasonClosed, r.avoid, delivery.ErrClosed)
+			e.lose(r, delivery.ReasonClosed, r.avoid, cause)
 		}
 		for r := rt.back.pop(); r != nil; r = rt.back.pop() {
-			e.lose(r, delivery.ReasonClosed, r.avoid, delivery.ErrClosed)
+			e.lose(r, delivery.ReasonClosed, r.avoid, cause)
 		}
 	}
 	for r := e.queue.pop(); r != nil; r = e.queue.pop() {
-		e.lose(r, delivery.ReasonClosed, nil, delivery.ErrClosed)
+		e.lose(r, delivery.ReasonClosed, nil, cause)
 	}
-	return e.ledger.dropped
+	return e.ledger.dropped, why
 }

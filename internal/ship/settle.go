@@ -82,12 +82,16 @@ func (e *Engine) deliver(s *slot, b *Batch, from, to int) bool {
 	}
 	e.runs, e.latest = append(e.runs, f), time.Now()
 	e.post()
-	// A blind transport has no word of the peer: for it a failure is forgotten when nothing was heard for a second after the rest
-	// (Linux sends one ICMP error a second).
-	if s.ep.failures > 0 && (!s.route.limits.Blind || s.ep.failed.over(e.clock.stamp(), s.ep.rest+time.Second)) {
+	s.served()
+	return true
+}
+
+// served notes that the address of s delivered. A blind transport has no word of the peer: for it a failure is forgotten when nothing
+// was heard for a second after the rest (Linux sends one ICMP error a second). The caller holds links.
+func (s *slot) served() {
+	if s.ep.failures > 0 && (!s.route.limits.Blind || s.ep.failed.over(s.route.eng.clock.stamp(), s.ep.rest+time.Second)) {
 		s.ep.failures = 0
 	}
-	return true
 }
 
 // conclude does with the records [from, to) of b what the outcome says when it is not Delivered. It says whether any of them was

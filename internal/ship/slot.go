@@ -24,7 +24,7 @@ type slot struct {
 
 	turnstile chan struct{} // Sync: who holds its place has the link
 
-	running bool // the goroutine runs; in Sync mode: a link is open
+	running bool // the goroutine runs
 	retired bool // the address left: finish what was sent, say goodbye, end
 	want    bool // open a link though no record is there
 	busy    bool // dialling or saying goodbye, since then
@@ -155,8 +155,7 @@ func (s *slot) reclaim() {
 	s.route.putBackAll(&s.inbox)
 }
 
-// take makes the next batch, or returns nil when there is nothing to send or the window is full. linger asks to wait a little for
-// more, unless somebody flushes.
+// take makes the next batch, or returns nil when there is nothing to send or the window is full. The caller holds links.
 func (s *slot) take() *Batch {
 	l := &s.route.limits
 	head := s.inbox.head

@@ -19,7 +19,7 @@ const leastTime = 5 * time.Millisecond
 var errTurn = errors.New("the link was in use")
 
 // putSync sends one record on the caller's goroutine: it has the due link for itself, sends a batch of one and waits for its
-// outcome, at each usable address once. There is no dispatcher, no queue and no timer.
+// outcome, at each usable address once. There is no dispatcher and no queue, and no timer that outlives the call.
 func (e *Engine) putSync(level slog.Level, data []byte) error {
 	until := time.Now().Add(e.opts.SyncTimeout)
 	defer e.hooks.flushSync()
@@ -100,8 +100,8 @@ func (e *Engine) paceSync(ctx context.Context, r *Rec) (d delivery.Drop) {
 func (e *Engine) trySync(ctx context.Context, rt *route, r *Rec) delivery.Drop {
 	rt.pool.Kick()
 	if len(rt.pool.Snapshot().Endpoints) == 0 {
-		if err := rt.pool.Refresh(ctx); err != nil {
-			return delivery.Drop{Reason: delivery.ReasonNoEndpoint, Err: errors.Join(delivery.ErrNoEndpoint, err)}
+		if err := rt.pool.Try(ctx); err != nil {
+			return delivery.Drop{Reason: delivery.ReasonNoEndpoint, Err: fmt.Errorf("%w: %w", delivery.ErrNoEndpoint, err)}
 		}
 	}
 	d := delivery.Drop{Reason: delivery.ReasonNoEndpoint, Err: delivery.ErrNoEndpoint}
@@ -139,7 +139,7 @@ func (e *Engine) trySync(ctx context.Context, rt *route, r *Rec) delivery.Drop {
 }
 
 // dueSync returns the due link among the addresses not tried yet, marks its address as tried, and says how many are left with it. The
-// pinned address goes first, then those whose link nobody is using; one that rests after a failure goes last.
+// pinned address goes first, then those whose link nobody is using; one that rests after a failure goes last, pinned or not.
 func (e *Engine) dueSync(rt *route, tried map[netip.AddrPort]bool) (due *slot, left int) {
 	e.links.Lock()
 	defer e.links.Unlock()
@@ -156,10 +156,10 @@ func (e *Engine) dueSync(rt *route, tried map[netip.AddrPort]bool) (due *slot, l
 		left++
 		rank := 1
 		switch {
-		case s.ep == rt.pinned:
-			rank = 0
 		case s.ep.resting(now):
 			rank = 3
+		case s.ep == rt.pinned:
+			rank = 0
 		case len(s.turnstile) > 0:
 			rank = 2
 		}
@@ -232,7 +232,8 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 	switch o.Do {
 	case Delivered:
 		s.ep.delivered += r.counts()
-		s.ep.failures, e.latest = 0, time.Now()
+		e.latest = time.Now()
+		s.served()
 	case Requeue, Divert, Halve, Drop:
 	default:
 		s.ep.resent += r.counts()
