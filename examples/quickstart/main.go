@@ -16,6 +16,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 )
 
@@ -25,29 +26,47 @@ const patience = 10 * time.Second
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout)
-	if errors.Is(err, flag.ErrHelp) {
-		return
+	os.Exit(exitCode(run(ctx, os.Args[1:], os.Stdout), os.Stderr))
+}
+
+// usageError is a command line that cannot be meant.
+type usageError struct {
+	error
+	flags *flag.FlagSet
+}
+
+// exitCode reports err and returns what the shell is told: 2 for a wrong command line, which is shown the usage too, 1 for what
+// failed later.
+func exitCode(err error, stderr io.Writer) int {
+	if err == nil {
+		return 0
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "quickstart:", err)
-		os.Exit(1)
+	fmt.Fprintln(stderr, "quickstart:", err)
+	var wrong usageError
+	if !errors.As(err, &wrong) {
+		return 1
 	}
+	wrong.flags.SetOutput(stderr)
+	wrong.flags.Usage()
+	return 2
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
-	flags.SetOutput(out)
+	flags.SetOutput(io.Discard) // flag would print an error that is reported here once more
 	target := flags.String("target", "", "send the messages to this server, for example udp://graylog.test:12201")
 	name := flags.String("probe", "", "print how the DNS answers of this name are distributed")
-	if err := flags.Parse(args); err != nil {
-		return err
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(out)
+		flags.Usage()
+		return nil
 	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	if err == nil {
+		err = check(flags)
 	}
-	if *target != "" && *name != "" {
-		return errors.New("-target and -probe cannot be combined")
+	if err != nil {
+		return usageError{err, flags}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -59,4 +78,25 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	default:
 		return runDemo(ctx, out)
 	}
+}
+
+// check refuses what flag lets pass. An empty value is a variable of a script that was not set: the demonstration would look like
+// an answer.
+func check(flags *flag.FlagSet) error {
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if flags.NFlag() > 1 {
+		return errors.New("-target and -probe cannot be combined")
+	}
+	var err error
+	flags.Visit(func(f *flag.Flag) {
+		switch value := f.Value.String(); {
+		case value == "":
+			err = fmt.Errorf("-%s is empty", f.Name)
+		case f.Name == "probe" && strings.Contains(value, "://"):
+			err = errors.New("-probe takes a name, not a URL: -probe graylog.test")
+		}
+	})
+	return err
 }

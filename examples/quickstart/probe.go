@@ -79,7 +79,11 @@ func renderProbe(out io.Writer, name string, ttl time.Duration, answers [][]neti
 		}
 		count[a[0]]++
 	}
-	fmt.Fprintf(out, "%s: %d look-ups, %d addresses in all, answers of %v, TTL %s\n\n", name, len(answers), len(count), sorted(sizes), ttlText(ttl))
+	fmt.Fprintf(out, "%s: %d look-ups, addresses in all: %d, answers of %v, TTL %s\n\n", name, len(answers), len(count), sorted(sizes), ttlText(ttl))
+	if len(count) == 1 {
+		fmt.Fprintf(out, "  one address: nothing rotates\n")
+		return
+	}
 	fmt.Fprintf(out, "  %-15s  %s\n", "address", "first in")
 	for _, addr := range slices.SortedFunc(maps.Keys(count), netip.Addr.Compare) {
 		share := float64(count[addr]) / float64(len(answers))
@@ -105,7 +109,7 @@ func rotation(firsts []netip.Addr) string {
 		next[firsts[i]][addr]++
 	}
 	if len(next) == 1 && len(next[firsts[0]]) == 1 {
-		return "fixed: the same address is always first (one address, a cache, or a resolver that sorts)"
+		return "fixed: the same address is always first (a cache, or a resolver that sorts)"
 	}
 	// expected counts the steps to each address's usual successor, turned those of them that lead to another address: an answer
 	// from a cache is its own usual successor.

@@ -61,7 +61,7 @@ func TestRenderProbe(t *testing.T) {
 	}
 	var out strings.Builder
 	renderProbe(&out, "logs.test", time.Minute, answers)
-	want := `logs.test: 300 look-ups, 3 addresses in all, answers of [3], TTL 1m0s
+	want := `logs.test: 300 look-ups, addresses in all: 3, answers of [3], TTL 1m0s
 
   address          first in
   192.0.2.1         33.3 %  ███░░░░░░░
@@ -83,6 +83,18 @@ func TestRenderProbe(t *testing.T) {
 	}
 }
 
+func TestRenderProbeOfOneAddress(t *testing.T) {
+	var out strings.Builder
+	renderProbe(&out, "localhost", 0, [][]netip.Addr{firstsOf("a"), firstsOf("a")})
+	want := `localhost: 2 look-ups, addresses in all: 1, answers of [1], TTL unknown (not from DNS: a hosts file, or an address)
+
+  one address: nothing rotates
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
 // The whole way, against a server that turns its answers as load balancers' names do.
 func TestRunProbe(t *testing.T) {
 	server, err := dnsd.Start()
@@ -96,7 +108,7 @@ func TestRunProbe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"logs.test.: 300 look-ups, 3 addresses in all, answers of [3], TTL 1m0s\n",
+		"logs.test.: 300 look-ups, addresses in all: 3, answers of [3], TTL 1m0s\n",
 		"  192.0.2.2         33.3 %  ███",
 		"  order: strict rotation (100 %",
 		"   2 chunks      0.0 %",

@@ -37,7 +37,9 @@ func runTarget(ctx context.Context, out io.Writer, target string) error {
 	flushed := h.Flush(ctx)
 	s := h.Stats()
 	renderStats(out, s)
-	renderSearch(out, run)
+	if arrived := renderRefusals(out, s); arrived {
+		renderSearch(out, run)
+	}
 	if flushed != nil {
 		return fmt.Errorf("not everything left: %w", flushed)
 	}
@@ -56,6 +58,21 @@ func renderStats(out io.Writer, s delivery.Stats) {
 	for _, e := range s.Endpoints {
 		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-21s  %-8s  %4d messages  %s", e.Addr, e.State, e.Delivered, e.LastError), " "))
 	}
+}
+
+// renderRefusals explains the addresses that refused, and says whether any message may have arrived at all.
+func renderRefusals(out io.Writer, s delivery.Stats) bool {
+	refused := 0
+	for _, e := range s.Endpoints {
+		if e.Errors[delivery.CauseRefused] > 0 {
+			refused++
+		}
+	}
+	if refused > 0 {
+		fmt.Fprintf(out, "\n%d of %d addresses refused: the host is there, but nothing listens on this UDP port (ICMP port unreachable).\n", refused, len(s.Endpoints))
+		fmt.Fprintln(out, "A refusal comes back after the datagrams have left, so messages before it count as delivered and are lost.")
+	}
+	return s.Delivered > 0 && refused < len(s.Endpoints)
 }
 
 // renderSearch says what a complete arrival looks like. "Delivered" over UDP means that the kernel took the datagrams.

@@ -56,6 +56,29 @@ func TestTargetThatCannotBeFound(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(out.String(), "delivered 0, dropped 0, pending 34") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
+	if strings.Contains(out.String(), "search the server") {
+		t.Errorf("a search for what never left:\n%s", out.String())
+	}
+}
+
+func TestRenderRefusals(t *testing.T) {
+	refused := delivery.EndpointStats{Errors: map[delivery.Cause]uint64{delivery.CauseRefused: 2}}
+	for name, tc := range map[string]struct {
+		stats   delivery.Stats
+		text    string
+		arrived bool
+	}{
+		"all well":       {delivery.Stats{Delivered: 34, Endpoints: make([]delivery.EndpointStats, 2)}, "", true},
+		"nothing left":   {delivery.Stats{Pending: 34}, "", false},
+		"one refuses":    {delivery.Stats{Delivered: 34, Endpoints: []delivery.EndpointStats{{}, refused}}, "1 of 2 addresses refused: ", true},
+		"nobody listens": {delivery.Stats{Delivered: 22, Endpoints: []delivery.EndpointStats{refused}}, "1 of 1 addresses refused: ", false},
+	} {
+		var out strings.Builder
+		arrived := renderRefusals(&out, tc.stats)
+		if arrived != tc.arrived || !strings.Contains(out.String(), tc.text) || (tc.text == "") != (out.Len() == 0) {
+			t.Errorf("%s: %v\n%s", name, arrived, out.String())
+		}
+	}
 }
 
 func TestRenderStats(t *testing.T) {
