@@ -46,7 +46,7 @@ func (s *slot) run() {
 	}
 }
 
-// turnFor says what s has to do: send b, dial (wait < 0), end, or wait.
+// turnFor says what s has to do: send b, dial (wait < 0), end, or wait. The caller holds links.
 func (s *slot) turnFor() (b *Batch, wait time.Duration, leave bool) {
 	e := s.route.eng
 	now := e.clock.stamp()
@@ -73,7 +73,7 @@ func (s *slot) turnFor() (b *Batch, wait time.Duration, leave bool) {
 	return b, 0, false
 }
 
-// lingers is how long the batch in the inbox still waits for more.
+// lingers is how long the batch in the inbox still waits for more. The caller holds links.
 func (s *slot) lingers(now stamp) time.Duration {
 	l := &s.route.limits
 	if l.Linger == 0 || s.route.eng.flushes.Load() > 0 || s.route.eng.state >= closing || s.retired ||

@@ -4,7 +4,7 @@ import "time"
 
 // pick chooses the link for one record, once, of those in line. The due link is the one with the smallest pass; one that is full but
 // progressing is waited for, one that is stuck is passed over. It allocates nothing and never waits: with no link to give, it says
-// how long until that may have changed by itself.
+// how long until that may have changed by itself. The caller holds links.
 func (rt *route) pick(r *Rec, now stamp) (*slot, time.Duration) {
 	if e := rt.eng; e.held > 0 && e.held+r.cost() > e.opts.QueueBytes/2 {
 		return nil, never // so that DropOldest always has something to evict; a settle wakes us

@@ -84,7 +84,7 @@ func newRoute(e *Engine, r Route, fallback bool) *route {
 }
 
 // follow brings endpoints and slots in line with the pool's snapshot: new addresses enter the rotation at the current virtual
-// time, those that left drain.
+// time, those that left drain. The caller holds links.
 func (rt *route) follow() {
 	snap := rt.pool.Snapshot()
 	if snap == rt.snap {
@@ -201,7 +201,7 @@ func (rt *route) putBackAll(l *list) {
 	}
 }
 
-// fail notes a failure of ep: it rests before it is used again, longer after each one.
+// fail notes a failure of ep: it rests before it is used again, longer after each one. The caller holds links.
 func (rt *route) fail(ep *endpoint, cause delivery.Cause, err error, after time.Duration) {
 	e := rt.eng
 	ep.failures++
@@ -214,7 +214,7 @@ func (rt *route) fail(ep *endpoint, cause delivery.Cause, err error, after time.
 	}
 }
 
-// note counts a failure and keeps its text.
+// note counts a failure and keeps its text. The caller holds links.
 func (rt *route) note(ep *endpoint, cause delivery.Cause, err error) {
 	if cause == "" {
 		cause = CauseOf(err)
