@@ -148,16 +148,16 @@ func (rt *route) play(now stamp) time.Duration {
 	e := rt.eng
 	defer e.stirDue()
 	rt.lineUp(now)
+	shaping, limit := e.shaper.on(), e.opts.RetryFor
 	for n := 1; rt.hand.n > 0; n++ {
 		r := rt.hand.head
-		limit := e.opts.RetryFor
 		if limit > 0 && r.born.over(now, limit) {
 			rt.hand.pop()
 			e.expire(r, rt)
 			continue
 		}
 		wait := time.Duration(0)
-		if r.flags&shaped == 0 {
+		if shaping && r.flags&shaped == 0 {
 			wait = e.shaper.wait(now)
 		}
 		var s *slot
@@ -172,7 +172,7 @@ func (rt *route) play(now stamp) time.Duration {
 		}
 		rt.hand.pop()
 		rt.dealt = true
-		if r.flags&shaped == 0 {
+		if shaping && r.flags&shaped == 0 {
 			r.flags |= shaped
 			e.shaper.take(now, len(r.data))
 		}

@@ -44,8 +44,11 @@ func (r *Rec) Level() slog.Level { return r.level }
 // Tries counts the sends of the record so far whose outcome was "perhaps taken".
 func (r *Rec) Tries() int { return int(r.tries) }
 
-// cost is what r takes of the budget, roughly: its bytes and itself.
-func (r *Rec) cost() int { return len(r.data) + int(unsafe.Sizeof(*r)) }
+// recCost is what a record takes of the budget besides its bytes.
+const recCost = int(unsafe.Sizeof(Rec{}))
+
+// cost is what r takes of the budget, roughly.
+func (r *Rec) cost() int { return len(r.data) + recCost }
 
 // counts is what r adds to a counter of records.
 func (r *Rec) counts() uint64 {

@@ -63,23 +63,28 @@ func (e *Engine) settle(b *Batch, from, to int, o Outcome) {
 // deliver ends the records [from, to) of b as delivered, and says whether any of them was not settled before. The caller holds
 // links.
 func (e *Engine) deliver(s *slot, b *Batch, from, to int) bool {
-	n := b.open
 	var f run
+	var n, bytes int
+	var counts uint64
 	for _, r := range b.recs[from:to] {
 		if r.batch != b {
 			continue
 		}
-		s.unhold(b, r)
-		s.ep.delivered += r.counts()
+		r.batch = nil
+		n++
+		bytes += len(r.data)
+		counts += r.counts()
 		if !f.add(r) {
 			e.runs = append(e.runs, f)
 			f = run{}
 			f.add(r)
 		}
 	}
-	if n -= b.open; n == 0 {
+	if n == 0 {
 		return false
 	}
+	s.let(b, n, bytes)
+	s.ep.delivered += counts
 	e.runs, e.latest = append(e.runs, f), time.Now()
 	e.post()
 	s.served()
@@ -142,10 +147,15 @@ func (e *Engine) observe(s *slot, o Outcome) {
 // unhold takes r from its batch: the link has it no more. The caller holds links.
 func (s *slot) unhold(b *Batch, r *Rec) {
 	r.batch = nil
-	s.route.eng.held -= r.cost()
-	b.open--
-	s.sent -= len(r.data)
-	s.sentRecs--
+	s.let(b, 1, len(r.data))
+}
+
+// let counts n records of so many bytes out of what the link has. The caller holds links.
+func (s *slot) let(b *Batch, n, bytes int) {
+	b.open -= n
+	s.sent -= bytes
+	s.sentRecs -= n
+	s.route.eng.held -= bytes + n*recCost
 }
 
 // resend puts a record back that s perhaps brought over, unless it was tried often enough. The caller holds links and mu.

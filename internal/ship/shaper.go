@@ -27,9 +27,12 @@ func newShaper(o delivery.Options) (s shaper) {
 	return s
 }
 
+// on says whether there is a rate at all.
+func (s *shaper) on() bool { return s.perRecord > 0 || s.perByte > 0 }
+
 // wait is how long until a record may leave, whatever its size: a large one is paid for by those behind it.
 func (s *shaper) wait(now stamp) time.Duration {
-	if s.perRecord == 0 && s.perByte == 0 {
+	if !s.on() {
 		return 0
 	}
 	return max(s.records, s.bytes) - shapeBurst - now.mono
