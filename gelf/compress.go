@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"hash/adler32"
 	"hash/crc32"
-	"runtime"
-	"sync"
 
 	"github.com/klauspost/compress/flate"
 
@@ -19,18 +17,13 @@ const (
 	// maxRetained bounds every buffer a link keeps between messages. It holds a message of 128 chunks of up to 2 KiB; the rare
 	// larger one takes memory of its own and gives it back.
 	maxRetained = 256 << 10
-	// partBytes is the least that is worth a goroutine: a millisecond's fifth of work against some microseconds. maxParts bounds what a
-	// link takes of the machine. window is how far deflate looks back, for which an encoder without state allows 8 KiB.
-	partBytes = 32 << 10
-	maxParts  = 4
-	window    = 8 << 10
 )
 
 // compressor turns records into what is chunked. It keeps one buffer and no compressor state: deflate without state is as fast
 // and as small as level 1 on messages of this size, and a link then costs 15 KB in place of 800. Not safe for concurrent use.
 type compressor struct {
 	mode Compression
-	buf  buffer
+	buf  []byte
 }
 
 // pack returns what leaves for data in datagrams of at most size bytes: data itself, or its compressed form, which is valid until
@@ -62,7 +55,8 @@ func (c *compressor) deflate(data []byte) []byte {
 		// No name, no time, level unsaid, system unknown.
 		c.buf = append(c.buf[:0], 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff)
 	}
-	c.body(data)
+	// All of the message in one call: the encoder looks back only inside it. It fails only when c.Write does.
+	_ = flate.StatelessDeflate(c, data, true, nil)
 	if c.mode == CompressZlib {
 		c.buf = binary.BigEndian.AppendUint32(c.buf, adler32.Checksum(data))
 	} else {
@@ -72,41 +66,9 @@ func (c *compressor) deflate(data []byte) []byte {
 	return c.buf
 }
 
-// body appends data as one deflate stream (RFC 1951). A long text is deflated in parts at the same time: every part but the last ends
-// at a byte's boundary, so that they make one stream, and each looks back into the one before it. It is the encoder that takes most of
-// the time of a long message; on one processor nothing is divided.
-func (c *compressor) body(data []byte) {
-	n := min(len(data)/partBytes, runtime.GOMAXPROCS(0), maxParts)
-	if n < 2 {
-		_ = flate.StatelessDeflate(&c.buf, data, true, nil) // fails only when writing to the buffer does
-		return
-	}
-	var parts [maxParts]buffer
-	var wg sync.WaitGroup
-	size := (len(data) + n - 1) / n
-	for i := range n {
-		from, to := i*size, min((i+1)*size, len(data))
-		part := func() {
-			parts[i] = make(buffer, 0, (to-from)/2)
-			_ = flate.StatelessDeflate(&parts[i], data[from:to], i == n-1, data[max(from-window, 0):from])
-		}
-		if i == n-1 {
-			part() // here; the others beside it
-		} else {
-			wg.Go(part)
-		}
-	}
-	wg.Wait()
-	for _, p := range parts[:n] {
-		c.buf = append(c.buf, p...)
-	}
-}
-
-// buffer collects an encoder's output.
-type buffer []byte
-
-func (b *buffer) Write(p []byte) (int, error) {
-	*b = append(*b, p...)
+// Write collects the encoder's output.
+func (c *compressor) Write(p []byte) (int, error) {
+	c.buf = append(c.buf, p...)
 	return len(p), nil
 }
 
