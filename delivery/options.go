@@ -90,8 +90,7 @@ type Options struct {
 	OnError func(error)
 }
 
-// Validate returns an error for the first field whose value is out of range The text starts
-// with the field's name ("QueueBytes: …"), so that a caller can put the path to it in front.
+// Validate returns an error for the first field whose value is out of range. The text starts with the field's name ("QueueBytes: …"), so that a caller can put the path to it in front.
 func (o Options) Validate() error {
 	if o.QueueBytes != 0 && o.QueueBytes < minQueueBytes {
 		return invalid("QueueBytes", "%d is less than %d (512 KiB)", o.QueueBytes, minQueueBytes)
@@ -142,17 +141,17 @@ func invalid(option, format string, args ...any) error {
 	return fmt.Errorf("%s: %s", option, fmt.Sprintf(format, args...))
 }
 
-// String returns the fields that are set, for people. It never panics.
+// String returns the fields that are not zero, for people, and of each hook whether it is set. It never panics.
 func (o Options) String() string { return mask.String("delivery.Options", o) }
 
 // GoString returns what String returns.
 func (o Options) GoString() string { return o.String() }
 
-// MarshalJSON returns the fields that are set as a JSON object: durations and enums as text, hooks as "set" or "unset". It is
+// MarshalJSON returns what String shows as a JSON object: durations and enums as text, hooks as "set" or "unset". It is
 // for reading; there is no way back.
 func (o Options) MarshalJSON() ([]byte, error) { return mask.JSON(o) }
 
-// LogValue returns the fields that are set as a group.
+// LogValue returns what String shows as a group.
 func (o Options) LogValue() slog.Value { return mask.LogValue(o) }
 
 // Overflow says what happens to a record that finds no room.

@@ -20,7 +20,7 @@ type Stats struct {
 
 	Resent      uint64 // times a record was sent again because it was perhaps, but not certainly, taken: duplicates are possible
 	Diverted    uint64 // records that took the fallback transport
-	Truncated   uint64 // records shortened to fit, and marked
+	Truncated   uint64 // records shortened to fit, and marked; also those that are dropped later
 	Repaired    uint64 // values and names mended because the receiver would have refused or dropped them
 	Unconfirmed uint64 // delivered by our kernel's word alone on connections that then broke: perhaps lost
 
@@ -48,11 +48,11 @@ type Stats struct {
 // EndpointStats counts for one address.
 type EndpointStats struct {
 	Addr   netip.AddrPort
-	State  string    // unknown, up, degraded, draining, down, maint or gone
+	State  string    // unknown, up, degraded, draining, down, maint or gone; over UDP it stays unknown: nothing says that a receiver is well
 	Since  time.Time // when State began
 	Weight int       // in effect: the endpoint's weight times the percentage a check reported
 
-	Picked       uint64           // records dealt to this address
+	Picked       uint64           // records dealt to this address; one that came back counts again when it is dealt again
 	Delivered    uint64           // records it took
 	Resent       uint64           // records it may have taken, sent again, here or elsewhere
 	Bytes        uint64           // on the wire

@@ -14,7 +14,8 @@
 //	source        _source_file, _source_line, _source_function
 //
 // Integers and floats are numbers, durations integers in nanoseconds, times RFC 3339 with nanoseconds. An error is its text;
-// a struct, map or slice is its JSON text.
+// a struct, map or slice is its JSON text, and a []byte that is valid UTF-8 is that text. nil and nil pointers are "<nil>";
+// functions and channels are the name of their type. A value whose method panics is "!PANIC: " and what it panicked with.
 //
 // # What is mended
 //

@@ -17,7 +17,8 @@ import (
 	"github.com/wholelog/wholelog/resolve"
 )
 
-// Handler is a [slog.Handler] that sends each record to Graylog as one GELF message. Its methods are safe for concurrent use.
+// Handler is a [slog.Handler] that sends each record to Graylog as one GELF message. Its methods are safe for concurrent use. It
+// is made by [NewHandler] only: the zero Handler is not usable.
 //
 // Groups become prefixes: the attribute k in the group g is the field g.k, which Graylog stores as g_k.
 //
@@ -182,7 +183,7 @@ func (h *Handler) WithGroup(name string) slog.Handler {
 func (h *Handler) Ready(ctx context.Context) error { return h.core.engine.Ready(ctx) }
 
 // Flush waits until every record that was accepted before the call is delivered or counted as dropped. When ctx ends first,
-// its error is returned with the number of those still pending. It may be called at any time, also after Close.
+// its error is returned with the number of all records that are pending then, later ones included. It may be called at any time, also after Close.
 func (h *Handler) Flush(ctx context.Context) error { return h.core.engine.Flush(ctx) }
 
 // Close sends what is pending, within Delivery.CloseTimeout, and ends every goroutine of the handler and of those derived from

@@ -90,23 +90,22 @@ type Options struct {
 	// run of the program from the next, so that gaps become visible in Graylog.
 	Sequence bool
 
-	// Bulk, Header, ConnsPerAddr, ConnAge and TLSConfig belong to the TCP, TLS and HTTP transports. With udp they must be
-	// zero.
-
-	// Bulk puts several messages into one HTTP request. It needs an input with bulk receiving switched on.
+	// Bulk puts several messages into one HTTP request. It needs an input with bulk receiving switched on. Not with udp: must
+	// be zero.
 	Bulk bool
 
-	// Header is added to every HTTP request.
+	// Header is added to every HTTP request. Not with udp: must be zero.
 	Header http.Header
 
 	// ConnsPerAddr is the number of TCP or TLS connections to each address. 0 means 1; more give up order towards an
-	// address.
+	// address. Not with udp: must be zero.
 	ConnsPerAddr int
 
-	// ConnAge is the time after which a connection is replaced, ±20 %. 0 means 5 min; negative means never.
+	// ConnAge is the time after which a connection is replaced, ±20 %. 0 means 5 min; negative means never. Not with udp: must
+	// be zero.
 	ConnAge time.Duration
 
-	// TLSConfig is used by tls and https.
+	// TLSConfig is used by tls and https. Not with udp: must be zero.
 	TLSConfig *tls.Config
 
 	// Resolve says how the target's addresses are found, judged and chosen.
@@ -116,16 +115,16 @@ type Options struct {
 	Delivery delivery.Options
 }
 
-// String returns the fields that are set, for people, without secrets.
+// String returns the fields that are not zero, for people, and of each function, interface and secret only whether it is set.
 func (o Options) String() string { return mask.String("gelf.Options", o) }
 
 // GoString returns what String returns.
 func (o Options) GoString() string { return o.String() }
 
-// MarshalJSON returns the fields that are set as a JSON object, without secrets. It is for reading; there is no way back.
+// MarshalJSON returns what String shows as a JSON object. It is for reading; there is no way back.
 func (o Options) MarshalJSON() ([]byte, error) { return mask.JSON(o) }
 
-// LogValue returns the fields that are set as a group, without secrets.
+// LogValue returns what String shows as a group.
 func (o Options) LogValue() slog.Value { return mask.LogValue(o) }
 
 // Compression says which datagrams are compressed. A record that fits one datagram never is.

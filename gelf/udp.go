@@ -197,8 +197,7 @@ func (l *udpLink) message(ctx context.Context, data []byte) error {
 }
 
 // fit climbs the ladder until data fits 128 datagrams of the present size: compression, then the fallback if there is one, then
-// truncation or the end. The payload is valid until the next call; cut says that text was
-// cut that was whole before.
+// truncation or the end. The payload is valid until the next call; cut says that text was cut that was whole before.
 func (l *udpLink) fit(data []byte) (payload []byte, cut bool, err error) {
 	payload = l.comp.pack(data, l.size)
 	if chunk.Count(len(payload), l.size) <= chunk.MaxChunks {

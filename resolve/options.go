@@ -67,7 +67,7 @@ func validate(r Resolver) (err error) {
 	return v.Validate()
 }
 
-// String shows what is set, for logs and error reports. Functions and interfaces show as set or unset.
+// String shows the fields that are not zero, for logs and error reports. Functions and interfaces show as set or unset.
 func (o Options) String() string { return mask.String("resolve.Options", o) }
 
 // GoString is String: %#v must not show more than %v.
