@@ -115,7 +115,8 @@ type Options struct {
 	Delivery delivery.Options
 }
 
-// String returns the fields that are not zero, for people, and of each function, interface and secret only whether it is set.
+// String returns the fields that are not zero, for people, with secrets hidden. Of functions, interfaces and TLSConfig it says only
+// whether they are set, also when they are not.
 func (o Options) String() string { return mask.String("gelf.Options", o) }
 
 // GoString returns what String returns.
@@ -228,7 +229,7 @@ func newConfig(t target, o Options) (config, error) {
 		return config{}, err
 	}
 	if err := o.Resolve.Validate(); err != nil {
-		return config{}, fmt.Errorf("option Resolve: %w", err)
+		return config{}, fmt.Errorf("option Resolve.%w", err)
 	}
 	if err := o.Delivery.Validate(); err != nil {
 		return config{}, fmt.Errorf("option Delivery.%w", err)

@@ -19,8 +19,14 @@ type target struct {
 // parseTarget takes a URL apart. It does so by hand because the errors of net/url quote what they fail on, and that may be a
 // password. No error here quotes any part of the URL; that of resolver quotes the host, when it is known to stand alone.
 func parseTarget(s string) (target, error) {
+	if strings.TrimSpace(s) != s {
+		return target{}, errors.New("target: white space around it")
+	}
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {
+		if strings.HasPrefix(strings.ToLower(s), "udp:") {
+			return target{}, errors.New("target: no //host after udp:; want udp://host:port")
+		}
 		return target{}, errors.New("target: no scheme; want udp://host:port")
 	}
 	t := target{scheme: strings.ToLower(scheme)}
@@ -38,6 +44,9 @@ func parseTarget(s string) (target, error) {
 	if strings.Contains(rest, "@") {
 		return target{}, fmt.Errorf("target: %s has no user-info", t.scheme)
 	}
+	if strings.Contains(rest, ",") {
+		return target{}, errors.New("target: one host only; option Resolve.Resolver takes several, by resolve.Static")
+	}
 	var err error
 	if t.host, t.port, err = net.SplitHostPort(rest); err != nil {
 		return target{}, splitError(rest)
@@ -53,6 +62,8 @@ func splitError(authority string) error {
 	switch {
 	case authority == "":
 		return errors.New("target: no host")
+	case strings.HasPrefix(authority, "[") && !strings.Contains(authority, "]"):
+		return errors.New("target: host lacks the closing ]")
 	case strings.HasPrefix(authority, "["), !strings.Contains(authority, ":"):
 		return errors.New("target: no port; it is always required")
 	}
@@ -69,7 +80,7 @@ func checkTargetHost(host string, brackets bool) error {
 		}
 		return nil
 	}
-	const special = `!"#$%&'()*+,/:;<=>?@[\]^{|}` + "`"
+	const special = `!"#$%&'()*+/:;<=>?@[\]^{|}` + "`"
 	if strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(special, r) }) {
 		return errors.New("target: host holds a character that no host name has")
 	}
@@ -92,7 +103,8 @@ func checkPort(port string) error {
 // resolver looks the host up. It fails for a host that no look-up can ever find.
 func (t target) resolver() (resolve.Resolver, error) {
 	r := resolve.DNS(t.hostPort(), nil)
-	if err := (resolve.Options{Resolver: r}).Validate(); err != nil {
+	// Of Options' error only the resolver's own: the user set no option.
+	if err := errors.Unwrap((resolve.Options{Resolver: r}).Validate()); err != nil {
 		return nil, fmt.Errorf("target: %w", err)
 	}
 	return r, nil

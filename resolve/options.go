@@ -12,6 +12,8 @@ import (
 // minRefresh is the shortest explicit Refresh: below it a handler would ask DNS more often than any answer can change.
 const minRefresh = 100 * time.Millisecond
 
+var errNotYet = errors.New("not available in this version")
+
 // Options says how addresses are found, judged and chosen. The zero value is the default.
 type Options struct {
 	// Resolver finds the addresses; nil means DNS of the target's host and port. Whatever it finds, the target's host stays the
@@ -36,22 +38,29 @@ type Options struct {
 	Trace func(Choice)
 }
 
-// Validate says what is wrong with o, the option's name first. Constructors of handlers call it.
+// Validate returns an error for the first field whose value is wrong. The text starts with the field's name ("Zone: …"), so that a
+// caller can put the path to it in front. Constructors of handlers call it.
 func (o Options) Validate() error {
 	switch {
 	case o.Policy > PerProcess:
-		return fmt.Errorf("resolve: Policy %d is unknown", uint8(o.Policy))
+		return invalid("Policy", fmt.Errorf("%d is not known", uint8(o.Policy)))
 	case o.Refresh < 0 || o.Refresh > 0 && o.Refresh < minRefresh:
-		return fmt.Errorf("resolve: Refresh %v must be 0 or at least %v", o.Refresh, minRefresh)
+		return invalid("Refresh", fmt.Errorf("%v is neither 0 nor at least %v", o.Refresh, minRefresh))
 	case o.Zone != "":
-		return errors.New("resolve: Zone is not available yet")
+		return invalid("Zone", errNotYet)
 	case o.Check != nil:
-		return errors.New("resolve: Check is not available yet")
+		return invalid("Check", errNotYet)
 	case o.CheckEvery != 0:
-		return errors.New("resolve: CheckEvery is not available yet")
+		return invalid("CheckEvery", errNotYet)
 	}
-	return validate(o.Resolver)
+	if err := validate(o.Resolver); err != nil {
+		return invalid("Resolver", err)
+	}
+	return nil
 }
+
+// invalid is an error that starts with a field's name, spelled as the user spelled it.
+func invalid(field string, err error) error { return fmt.Errorf("%s: %w", field, err) }
 
 // validate asks a Resolver that can tell whether it is set up rightly. A panic in it, of a nil pointer for instance, is an answer too.
 func validate(r Resolver) (err error) {
@@ -61,7 +70,7 @@ func validate(r Resolver) (err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("resolve: Validate of the Resolver panicked: %v", p)
+			err = fmt.Errorf("its Validate panicked: %v", p)
 		}
 	}()
 	return v.Validate()
