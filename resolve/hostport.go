@@ -47,6 +47,8 @@ func splitTarget(s string) (target, error) {
 	}
 	addr, err := netip.ParseAddr(bare)
 	switch {
+	case strings.ContainsAny(bare, "[]"): // ParseAddr takes anything for a zone
+		return target{}, errors.New("brackets stand around the address, not inside it")
 	case err == nil && bracketed != addr.Is6():
 		return target{}, errors.New("brackets belong around an IPv6 address, as in [::1]:12201, and only there")
 	case err == nil:

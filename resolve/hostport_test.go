@@ -99,7 +99,7 @@ func TestParseTargetKeepsSecrets(t *testing.T) {
 }
 
 func FuzzParseTarget(f *testing.F) {
-	for _, s := range []string{"[::1]:12201", "logs.test.:514", "192.0.2.1:1", "[fe80::1%eth0]:65535", ":1", "[]:1", "a:b:1"} {
+	for _, s := range []string{"[::1]:12201", "logs.test.:514", "192.0.2.1:1", "[fe80::1%eth0]:65535", ":1", "[]:1", "a:b:1", "[::%]]:1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
