@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/wholelog/wholelog/delivery"
@@ -69,3 +71,18 @@ func twoRoutes(main, fallback Transport, o delivery.Options) *Engine {
 }
 
 func addrPort(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+
+// inBubble counts the goroutines of the caller's synctest bubble. runtime.NumGoroutine would also count what an earlier test has
+// not quite ended.
+func inBubble() int {
+	buf := make([]byte, 1<<20)
+	stacks := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+	_, bubble, _ := strings.Cut(strings.SplitN(stacks[0], "\n", 2)[0], "synctest bubble ")
+	count := 0
+	for _, stack := range stacks {
+		if head, _, _ := strings.Cut(stack, "\n"); strings.HasSuffix(head, "synctest bubble "+bubble) {
+			count++
+		}
+	}
+	return count
+}

@@ -91,10 +91,10 @@ func TestR55_NothingIsLeft(t *testing.T) {
 // An engine that is made and never used starts nothing and looks nothing up.
 func TestNewStartsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		before := runtime.NumGoroutine()
+		before := inBubble()
 		e := newTestEngine(sink{}, delivery.Options{}, resolveTo(addrs(1)...))
 		time.Sleep(time.Hour)
-		if n := runtime.NumGoroutine(); n != before || e.Stats().Lookups != 0 {
+		if n := inBubble(); n != before || e.Stats().Lookups != 0 {
 			t.Fatalf("%d goroutines, %d look-ups", n-before, e.Stats().Lookups)
 		}
 		_ = e.Close()
@@ -283,7 +283,7 @@ func TestSync(t *testing.T) {
 			l.deliver(b)
 			return nil
 		}
-		before := runtime.NumGoroutine()
+		before := inBubble()
 		e := newTestEngine(net, delivery.Options{Sync: true}, resolveTo(a...))
 		for range 9 {
 			if err := e.Put(slog.LevelInfo, []byte("m")); err != nil {
@@ -291,7 +291,7 @@ func TestSync(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if n := runtime.NumGoroutine() - before; n != 0 {
+		if n := inBubble() - before; n != 0 {
 			t.Fatalf("%d goroutines", n)
 		}
 		if n := len(net.received(a[2])); n != 9 {
