@@ -15,7 +15,7 @@ func (e *Engine) Put(level slog.Level, data []byte) error {
 		return e.putSync(level, data)
 	}
 	inHook := e.hooks.inside()
-	e.mu.Lock()
+	lock(&e.mu)
 	if e.state >= closing {
 		e.mu.Unlock()
 		return delivery.ErrClosed
