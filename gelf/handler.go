@@ -40,8 +40,13 @@ type core struct {
 	seq      atomic.Uint64
 }
 
-// NewHandler returns a handler that sends to target, which reads udp://host:port. The schemes tcp, tls, http and https are
-// not available in this version. The port is always required; an IPv6 address stands in brackets.
+// NewHandler returns a handler that sends to target, one of
+//
+//	udp://host:port                 datagrams; a long message is chunked
+//	http://user:password@host:port/path
+//
+// The port is always required; an IPv6 address stands in brackets. Without a path, HTTP uses /gelf; user-info is optional and becomes
+// Basic authentication. The schemes tcp, tls, http and https are read, and not available in this version.
 //
 // It fails only when target or an option is wrong, with an error that names it and a nil handler. It neither looks up the
 // host nor connects: that begins with the first record or Ready, and until it succeeds records wait.
@@ -52,31 +57,68 @@ func NewHandler(target string, opts *Options) (*Handler, error) {
 	if opts != nil {
 		o = *opts
 	}
-	t, err := parseTarget(target)
+	h, err := open(target, o)
 	if err != nil {
 		return nil, fmt.Errorf("gelf: %w", err)
 	}
+	return h, nil
+}
+
+// open is NewHandler with errors that carry no prefix.
+func open(url string, o Options) (*Handler, error) {
+	t, err := parseTarget(url)
+	if err != nil {
+		return nil, fmt.Errorf("target: %w", err)
+	}
 	if o.Resolve.Resolver == nil {
 		if o.Resolve.Resolver, err = t.resolver(); err != nil {
-			return nil, fmt.Errorf("gelf: %w", err)
+			return nil, fmt.Errorf("target: %w", err)
 		}
 	}
 	c, err := newConfig(t, o)
 	if err != nil {
-		return nil, fmt.Errorf("gelf: %w", err)
+		return nil, err
 	}
-	return newHandler(c, newUDP(c.udp), o.Resolve, o.Delivery), nil
+	var main, fallback ship.Route
+	if main, err = c.route(t, o.Resolve, o.Delivery); err != nil {
+		return nil, fmt.Errorf("target: %w", err)
+	}
+	if o.Fallback != "" {
+		r, err := c.resolveFallback(o.Resolve)
+		if err == nil {
+			fallback, err = c.route(c.fallback, r, o.Delivery)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("option Fallback: %w", err)
+		}
+	}
+	o.Delivery.SendTimeout = c.sendTimeout()
+	return newHandler(c, main, fallback, o.Delivery), nil
 }
 
-// newHandler makes a handler over any transport.
-func newHandler(c config, t ship.Transport, r resolve.Options, d delivery.Options) *Handler {
+// route makes the way to t.
+func (c *config) route(t target, r resolve.Options, d delivery.Options) (ship.Route, error) {
+	transport, err := c.transport(t)
+	if err != nil {
+		return ship.Route{}, err
+	}
+	return newRoute(transport, r, d), nil
+}
+
+func newRoute(t ship.Transport, r resolve.Options, d delivery.Options) ship.Route {
+	return ship.Route{Transport: t, Pool: pool.New(pool.Config{Options: r, Backoff: d.Backoff})}
+}
+
+// newHandler makes a handler over any transports.
+func newHandler(c config, main, fallback ship.Route, d delivery.Options) *Handler {
 	h := &Handler{core: &core{config: c, head: appendHead(nil, &c)}, scope: newScope(c.sequence)}
 	h.core.encoders.New = func() any { return newEncoder(&h.core.config) }
 	h.core.engine = ship.New(ship.Config{
-		Name:    "gelf",
-		Main:    ship.Route{Transport: t, Pool: pool.New(pool.Config{Options: r, Backoff: d.Backoff})},
-		Options: d,
-		Own:     h.own,
+		Name:     "gelf",
+		Main:     main,
+		Fallback: fallback,
+		Options:  d,
+		Own:      h.own,
 	})
 	return h
 }
@@ -137,7 +179,7 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) (err error) {
 	}
 	e := c.encoder()
 	e.record(ctx, h.scope, c.head, seq, &r, c.engine.MaxRecord())
-	if e.over && c.config.udp.oversize == OversizeDrop {
+	if e.over && c.config.oversize == OversizeDrop {
 		err = c.engine.Refuse(r.Level, len(e.buf)+e.cut, delivery.ReasonTooLarge, delivery.ErrTooLarge)
 	} else if err = c.engine.Put(r.Level, e.buf); !errors.Is(err, delivery.ErrClosed) { // after Close nothing counts
 		c.engine.Repaired(e.repaired)

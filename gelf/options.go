@@ -1,35 +1,16 @@
 package gelf
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/wholelog/wholelog/delivery"
 	"github.com/wholelog/wholelog/internal/mask"
 	"github.com/wholelog/wholelog/resolve"
-)
-
-// The defaults of Options, and the limits of the protocol behind them.
-const (
-	defaultChunkSize  = 1232 // smallest IPv6 MTU less IPv6 and UDP headers: no path fragments it
-	minChunkSize      = 64
-	maxChunkSize      = 65507 // largest UDP payload over IPv4
-	defaultFlows      = 16
-	maxFlows          = 1024 // no balancer has more targets to reach, and as many descriptors are what a process may often have
-	defaultFlowAge    = 60 * time.Second
-	defaultPacketRate = 10_000
-	minPacketRate     = 64 // 128 chunks have 2 s to leave
-	defaultSend       = 10 * time.Second
-	maxHost           = 255
 )
 
 // Options configures a [Handler]. The zero value, and a nil *Options, mean every default. NewHandler copies it; later
@@ -59,53 +40,61 @@ type Options struct {
 	Host string
 
 	// ChunkSize is the largest datagram in bytes, the 12-byte chunk header included, the IP and UDP headers not; from 64
-	// to 65507. 0 means 1232, which no path fragments.
+	// to 65507. 0 means 1232, which no path fragments. With udp only.
 	ChunkSize int
 
-	// Compression of datagrams; 0 means [CompressAuto].
+	// Compression of datagrams; 0 means [CompressAuto]. tcp and tls never compress. http and https compress only a message too
+	// long for a plain request, and with CompressNone not even that. Other values are for udp only.
 	Compression Compression
 
 	// Flows is the number of UDP source ports towards each address, opened as messages need them. A load balancer sends
 	// each of them to one of its targets. Each holds a file descriptor: 16 towards each of 1000 addresses are 16 000, and
-	// when there are no more, those that are open serve. 0 means 16; negative or more than 1024 is an error.
+	// when there are no more, those that are open serve. 0 means 16; negative or more than 1024 is an error. With udp only.
 	Flows int
 
 	// FlowAge is the time after which a source port is replaced, between messages, ±20 %. It frees flows from a target
-	// that a load balancer no longer considers healthy. 0 means 60 s; negative is an error.
+	// that a load balancer no longer considers healthy. 0 means 60 s; negative is an error. With udp only.
 	FlowAge time.Duration
 
 	// PacketRate is the most datagrams a second towards each address, in bursts of at most 32, so that a long message
 	// does not overrun the receive buffer. 0 means 10 000, negative means unlimited. From 1 to 63 is an error: the 128
-	// chunks of a long message must leave within 2 s.
+	// chunks of a long message must leave within 2 s. With udp only.
 	PacketRate int
 
 	// Oversize says what happens to a message that no way can carry whole; 0 means [OversizeTruncate].
 	Oversize Oversize
 
-	// Fallback is a second target, "tcp://host:12201" or "http://host:12202/gelf", for messages too large for UDP. Not
-	// available yet: it must be empty.
+	// Fallback is a second target, "tcp://host:12201" or "http://host:12202/gelf", for messages that no compression brings into
+	// 128 datagrams; they count as Diverted. Its host is looked up by DNS when the first such message comes, and Header, Bulk,
+	// ConnsPerAddr, ConnAge and TLSConfig are those of its scheme. tcp and tls take 2 MiB, http and https what gzip brings to
+	// 64 KiB: at the default ChunkSize that is less than compressed datagrams hold. What the fallback cannot carry whole either
+	// is up to Oversize. With udp only; "" means none.
 	Fallback string
 
 	// Sequence adds _seq, counting from 1 in each handler of NewHandler, and _run, 64 random bits in hex that tell one
 	// run of the program from the next, so that gaps become visible in Graylog.
 	Sequence bool
 
-	// Bulk puts several messages into one HTTP request. It needs an input with bulk receiving switched on. Not with udp: must
-	// be zero.
+	// Bulk puts several messages into one HTTP request. It needs an input with bulk receiving switched on: without, Graylog keeps
+	// the first message of each request and drops the others, and its answer does not tell. With it on, no message may be longer
+	// than 65 535 bytes. With http and https only.
 	Bulk bool
 
-	// Header is added to every HTTP request. Not with udp: must be zero.
+	// Header is added to every HTTP request; it may hold credentials, which are never shown. Fields that say how a request is
+	// transferred, and Host, are errors, as is Authorization beside user-info in the URL. With http and https only.
 	Header http.Header
 
-	// ConnsPerAddr is the number of TCP or TLS connections to each address. 0 means 1; more give up order towards an
-	// address. Not with udp: must be zero.
+	// ConnsPerAddr is the most connections to each address, 256 at most; negative is an error. With tcp and tls all of them are
+	// kept open, and 0 means 1; more give up order towards an address. With http and https they are opened as requests need
+	// them, and 0 means 8. Not with udp: must be zero.
 	ConnsPerAddr int
 
-	// ConnAge is the time after which a connection is replaced, ±20 %. 0 means 5 min; negative means never. Not with udp: must
-	// be zero.
+	// ConnAge is the time after which a connection is replaced, between messages, ±20 %. 0 means 5 min; negative means never. Not
+	// with udp: must be zero.
 	ConnAge time.Duration
 
-	// TLSConfig is used by tls and https. Not with udp: must be zero.
+	// TLSConfig is used by tls and https; it is cloned. Its ServerName, when set, is verified in place of the target's host. nil
+	// verifies by the system's roots. With tls and https only.
 	TLSConfig *tls.Config
 
 	// Resolve says how the target's addresses are found, judged and chosen.
@@ -172,119 +161,4 @@ func (o Oversize) String() string {
 		return "drop"
 	}
 	return fmt.Sprintf("Oversize(%d)", uint8(o))
-}
-
-// config is Options with every default in its place. It is made once by NewHandler and never changes.
-type config struct {
-	target      target
-	host        string
-	udp         udpConfig
-	sequence    bool
-	addSource   bool
-	level       slog.Leveler
-	replaceAttr func(groups []string, a slog.Attr) slog.Attr
-	fromContext func(ctx context.Context) []slog.Attr
-}
-
-// newConfig checks o for the scheme of t and fills in the defaults. Its errors name the option and carry no prefix.
-func newConfig(t target, o Options) (config, error) {
-	c := config{
-		target: t,
-		udp: udpConfig{
-			chunkSize:   cmp.Or(o.ChunkSize, defaultChunkSize),
-			compression: o.Compression,
-			flows:       cmp.Or(o.Flows, defaultFlows),
-			flowAge:     cmp.Or(o.FlowAge, defaultFlowAge),
-			packetRate:  cmp.Or(o.PacketRate, defaultPacketRate),
-			oversize:    o.Oversize,
-			sendTimeout: cmp.Or(o.Delivery.SendTimeout, defaultSend),
-		},
-		sequence:    o.Sequence,
-		addSource:   o.AddSource,
-		level:       o.Level,
-		replaceAttr: o.ReplaceAttr,
-		fromContext: o.FromContext,
-	}
-	switch {
-	case c.udp.chunkSize < minChunkSize || c.udp.chunkSize > maxChunkSize:
-		return config{}, fmt.Errorf("option ChunkSize: %d is outside %d…%d", o.ChunkSize, minChunkSize, maxChunkSize)
-	case o.Compression > CompressZlib:
-		return config{}, fmt.Errorf("option Compression: %d is not known", uint8(o.Compression))
-	case o.Flows < 0:
-		return config{}, fmt.Errorf("option Flows: %d is negative", o.Flows)
-	case o.Flows > maxFlows:
-		return config{}, fmt.Errorf("option Flows: %d is more than %d", o.Flows, maxFlows)
-	case o.FlowAge < 0:
-		return config{}, fmt.Errorf("option FlowAge: %v is negative", o.FlowAge)
-	case c.udp.packetRate >= 0 && c.udp.packetRate < minPacketRate:
-		return config{}, fmt.Errorf("option PacketRate: %d is below %d, the least a long message needs", o.PacketRate, minPacketRate)
-	case o.Oversize > OversizeDrop:
-		return config{}, fmt.Errorf("option Oversize: %d is not known", uint8(o.Oversize))
-	}
-	if err := o.unusable(t.scheme); err != nil {
-		return config{}, err
-	}
-	var err error
-	if c.host, err = hostName(o.Host); err != nil {
-		return config{}, err
-	}
-	if err := o.Resolve.Validate(); err != nil {
-		return config{}, fmt.Errorf("option Resolve.%w", err)
-	}
-	if err := o.Delivery.Validate(); err != nil {
-		return config{}, fmt.Errorf("option Delivery.%w", err)
-	}
-	return c, nil
-}
-
-// unusable returns an error for an option that has a value but no meaning for the scheme.
-func (o Options) unusable(scheme string) error {
-	if o.Fallback != "" {
-		return errors.New("option Fallback: not available in this version; leave it empty")
-	}
-	for _, x := range []struct {
-		name string
-		set  bool
-	}{
-		{"Bulk", o.Bulk},
-		{"Header", len(o.Header) > 0},
-		{"ConnsPerAddr", o.ConnsPerAddr != 0},
-		{"ConnAge", o.ConnAge != 0},
-		{"TLSConfig", o.TLSConfig != nil},
-	} {
-		if x.set {
-			return fmt.Errorf("option %s: does not apply to %s", x.name, scheme)
-		}
-	}
-	return nil
-}
-
-// hostName returns a host that Graylog accepts: it rejects the whole message when host is blank.
-func hostName(h string) (string, error) {
-	if h == "" {
-		// A machine that does not know its name still logs.
-		name, err := os.Hostname()
-		if err != nil || checkHost(name) != nil {
-			return "unknown", nil
-		}
-		return name, nil
-	}
-	if err := checkHost(h); err != nil {
-		return "", err
-	}
-	return h, nil
-}
-
-func checkHost(h string) error {
-	switch {
-	case blank(h):
-		return errors.New("option Host: is blank")
-	case len(h) > maxHost:
-		return fmt.Errorf("option Host: is longer than %d bytes", maxHost)
-	case !utf8.ValidString(h):
-		return errors.New("option Host: is not valid UTF-8")
-	case strings.ContainsFunc(h, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return errors.New("option Host: holds a control character")
-	}
-	return nil
 }

@@ -59,12 +59,13 @@ func (s *sink) sent(t testing.TB, h *Handler) []string {
 func sinkHandler(t testing.TB, o Options) (*Handler, *sink) {
 	t.Helper()
 	o.Host = "h"
-	c, err := newConfig(target{"udp", "127.0.0.1", "12201"}, o)
+	c, err := newConfig(target{scheme: "udp", host: "127.0.0.1", port: "12201"}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := new(sink)
-	h := newHandler(c, s, resolve.Options{Resolver: resolve.Static("127.0.0.1:12201")}, o.Delivery)
+	main := newRoute(s, resolve.Options{Resolver: resolve.Static("127.0.0.1:12201")}, o.Delivery)
+	h := newHandler(c, main, ship.Route{}, o.Delivery)
 	t.Cleanup(func() { h.Close() })
 	return h, s
 }

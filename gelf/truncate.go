@@ -1,6 +1,7 @@
 package gelf
 
 import (
+	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -20,19 +21,24 @@ const (
 )
 
 // truncate returns a shortened copy of a record that fits 128 datagrams of size bytes, packed as pack does it, or false when no
-// cut makes it fit. These go, in this order: full_message; the longest texts down to smallText; short_message down to the same;
-// the rest of all texts, of short_message last and never to a blank; then fields that are no text, the largest first. host,
-// version, timestamp and level stay as they are. _truncated says how many bytes of text went.
+// cut makes it fit.
+func (c *compressor) truncate(data []byte, size int) ([]byte, bool) {
+	return shorten(data, chunk.MaxChunks*(size-chunk.HeaderSize), c.mode != CompressNone, func(p []byte) []byte { return c.pack(p, size) })
+}
+
+// shorten returns a cut copy of a record, as pack makes it ready to leave, of at most limit bytes then; false when no cut makes it
+// fit. squeezes says that pack compresses. These go, in this order: full_message; the longest texts down to smallText; short_message
+// down to the same; the rest of all texts, of short_message last and never to a blank; then fields that are no text, the largest
+// first. host, version, timestamp and level stay as they are. _truncated says how many bytes of text went.
 //
 // Compressed text can be weighed only after compression, so this searches by halving. A copy grows with every byte kept, and by
 // one character at most, which makes the search exact for plain text and close for compressed text.
-func (c *compressor) truncate(data []byte, size int) ([]byte, bool) {
+func shorten(data []byte, limit int, squeezes bool, pack func([]byte) []byte) ([]byte, bool) {
 	r, ok := parseRecord(data)
 	if !ok {
 		return nil, false
 	}
-	limit := chunk.MaxChunks * (size - chunk.HeaderSize)
-	room := func(keep, without int) int { return limit - len(c.pack(r.cut(keep, without), size)) }
+	room := func(keep, without int) int { return limit - len(pack(r.cut(keep, without))) }
 
 	// The fewest fields that must go besides all text: usually none.
 	without := sort.Search(len(r.others), func(n int) bool { return room(0, n) >= 0 })
@@ -48,12 +54,15 @@ func (c *compressor) truncate(data []byte, size int) ([]byte, bool) {
 			continue
 		}
 		keep = middle
-		if c.mode != CompressNone && left < limit*(100-fullEnough)/100 {
+		if squeezes && left < limit*(100-fullEnough)/100 {
 			break
 		}
 	}
-	return c.pack(r.cut(keep, without), size), true
+	return pack(r.cut(keep, without)), true
 }
+
+// cutBefore says whether the encoder has cut a record already, which counts there.
+func cutBefore(data []byte) bool { return bytes.Contains(data, []byte(truncatedKey+":")) }
 
 // record is a GELF message taken apart at its top level, to be put together again with less text.
 type record struct {

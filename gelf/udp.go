@@ -1,7 +1,6 @@
 package gelf
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -208,8 +207,7 @@ func (l *udpLink) fit(data []byte) (payload []byte, cut bool, err error) {
 	}
 	if l.config.oversize == OversizeTruncate {
 		if payload, ok := l.comp.truncate(data, l.size); ok {
-			// A record that the encoder cut before counts there.
-			return payload, !bytes.Contains(data, []byte(truncatedKey+":")), nil
+			return payload, !cutBefore(data), nil
 		}
 	}
 	return nil, false, fmt.Errorf("%d bytes do not fit %d datagrams of %d: %w", len(data), chunk.MaxChunks, l.size, delivery.ErrTooLarge)
