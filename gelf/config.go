@@ -49,6 +49,7 @@ type config struct {
 	bulk        bool
 	header      http.Header
 	compression Compression
+	hold        time.Duration // HTTP: rest of an address that answers that something is set up wrongly
 	sequence    bool
 	addSource   bool
 	level       slog.Leveler
@@ -92,6 +93,7 @@ func newConfig(t target, o Options) (config, error) {
 		bulk:        o.Bulk,
 		header:      o.Header.Clone(),
 		compression: o.Compression,
+		hold:        min(maxHold, cmp.Or(o.Delivery.Backoff.Max, maxHold)),
 		sequence:    o.Sequence,
 		addSource:   o.AddSource,
 		level:       o.Level,
@@ -196,6 +198,8 @@ func (c *config) transport(t target) (ship.Transport, error) {
 	switch t.scheme {
 	case "udp":
 		return newUDP(c.udp), nil
+	case "http", "https":
+		return newHTTP(c.httpTo(t)), nil
 	}
 	return nil, fmt.Errorf("scheme %s is not available in this version", t.scheme)
 }

@@ -42,11 +42,12 @@ type core struct {
 
 // NewHandler returns a handler that sends to target, one of
 //
-//	udp://host:port                 datagrams; a long message is chunked
-//	http://user:password@host:port/path
+//	udp://host:port                       datagrams; a long message is chunked
+//	http://user:password@host:port/path   a request for each message, or for several with Options.Bulk
+//	https://user:password@host:port/path  the same over TLS
 //
 // The port is always required; an IPv6 address stands in brackets. Without a path, HTTP uses /gelf; user-info is optional and becomes
-// Basic authentication. The schemes tcp, tls, http and https are read, and not available in this version.
+// Basic authentication. The schemes tcp and tls are read, and not available in this version.
 //
 // It fails only when target or an option is wrong, with an error that names it and a nil handler. It neither looks up the
 // host nor connects: that begins with the first record or Ready, and until it succeeds records wait.

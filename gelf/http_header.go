@@ -23,7 +23,7 @@ func checkHeader(h http.Header, userInfo bool) error {
 		}, key):
 			return fmt.Errorf("%s is the transport's own", key)
 		case key == "Authorization" && userInfo:
-			return errors.New("Authorization stands beside user-info in the URL; want one of them")
+			return fmt.Errorf("%s stands beside user-info in the URL; want one of them", key)
 		}
 		for _, v := range values {
 			if strings.ContainsFunc(v, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {

@@ -240,10 +240,11 @@ func TestR81_NoSecretIsTold(t *testing.T) {
 	for target, o := range map[string]Options{
 		"udp://user:" + secret + "@h:1":  {},
 		"udp://h:1?token=" + secret:      {},
+		"http://u:" + secret + "@h:0":    {},
 		"udp://h..:1#" + secret:          {},
 		"udp://" + secret + "@300.1.2:1": {},
 		"udp://h:1":                      {Header: http.Header{"Authorization": {secret}}},
-		"udp://i:1":                      {Fallback: "http://u:" + secret + "@h:1/gelf"},
+		"udp://i:1":                      {Fallback: "http://u:" + secret + "@h/gelf"},
 		"udp://j:1":                      {Resolve: resolve.Options{Resolver: resolve.DNS("u:"+secret+"@h:1", nil)}},
 	} {
 		h, err := NewHandler(target, &o)

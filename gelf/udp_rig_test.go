@@ -119,7 +119,9 @@ func (r *rig) send(ctx context.Context, records ...[]byte) error {
 }
 
 // outcomes tells what was settled, in order: "2 delivered, 1 requeue refused". A record left out or settled twice shows.
-func (r *rig) outcomes() string {
+func (r *rig) outcomes() string { return outcomesOf(r.settled) }
+
+func outcomesOf(settled []settlement) string {
 	names := map[ship.Do]string{
 		ship.Delivered: "delivered", ship.Requeue: "requeue", ship.Resend: "resend",
 		ship.Divert: "divert", ship.Halve: "halve", ship.Drop: "drop",
@@ -131,7 +133,7 @@ func (r *rig) outcomes() string {
 			out = append(out, fmt.Sprintf("%d %s", count, last))
 		}
 	}
-	for _, s := range r.settled {
+	for _, s := range settled {
 		if s.from != next {
 			out = append(out, fmt.Sprintf("%d follows %d", s.from, next))
 		}
