@@ -142,6 +142,13 @@ func (s *HTTPServer) Conns() int {
 	return s.conns
 }
 
+// Open is how many connections are open, or not yet judged to their end.
+func (s *HTTPServer) Open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
 // session is what the server keeps of a connection.
 type session struct {
 	number int
@@ -168,11 +175,13 @@ func (s *HTTPServer) changed(c net.Conn, state http.ConnState) {
 	}
 	s.mu.Lock()
 	session := s.sessions[c]
-	delete(s.sessions, c)
 	s.mu.Unlock()
 	if session != nil {
-		s.all(session, session.bulk.add([]byte{'\n'}))
+		s.all(session, session.bulk.end())
 	}
+	s.mu.Lock()
+	delete(s.sessions, c)
+	s.mu.Unlock()
 }
 
 func (s *HTTPServer) serve(w http.ResponseWriter, r *http.Request) {
@@ -264,9 +273,15 @@ func (s *HTTPServer) take(c *session, text []byte) int {
 	return len(payloads)
 }
 
-// all judges payloads as if they had come by datagrams: the codec is the same.
+// all judges payloads as if they had come by datagrams: the codec is the same, but for compressed ones that a bulk decoder has cut.
 func (s *HTTPServer) all(c *session, payloads [][]byte) {
 	for _, payload := range payloads {
+		if kind, _ := KindOf(payload); s.opts.Bulk && kind != Plain {
+			s.Server.mu.Lock()
+			s.stats.Rejected[BadType]++
+			s.Server.mu.Unlock()
+			continue
+		}
 		p := &parts{}
 		p.add(c.from, len(payload))
 		s.payload(payload, p, time.Now())

@@ -41,6 +41,11 @@ func (d *bulkDecoder) add(text []byte) (messages [][]byte) {
 	return messages
 }
 
+// end returns what a connection leaves behind.
+func (d *bulkDecoder) end() [][]byte {
+	return unfold(bytes.TrimSpace(d.held))
+}
+
 // unfold returns the elements of a JSON array, each a message, and anything else as it is. Blank lines are nothing.
 func unfold(line []byte) [][]byte {
 	if len(line) == 0 {

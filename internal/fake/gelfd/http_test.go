@@ -61,6 +61,20 @@ func texts(t *testing.T, s *HTTPServer, n int) []string {
 	return all
 }
 
+// ended waits until the server has seen the end of every connection, and judged what was left in it.
+func ended(t *testing.T, s *HTTPServer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for s.Open() > 0 {
+		select {
+		case <-ctx.Done():
+			t.Fatal(ctx.Err())
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
 // line is a message without a line end.
 func line(text string) string {
 	return fmt.Sprintf(`{"version":"1.1","host":"h","short_message":"%s"}`, text)
@@ -148,7 +162,8 @@ func TestHTTPBulk(t *testing.T) {
 				t.Errorf("%q, want %q", got, x.before)
 			}
 			c.CloseIdleConnections()
-			if got := strings.Join(texts(t, s, len(strings.Fields(x.after))), " "); got != x.after {
+			ended(t, s)
+			if got := strings.Join(texts(t, s, 0), " "); got != x.after {
 				t.Errorf("after the end %q, want %q", got, x.after)
 			}
 		})
