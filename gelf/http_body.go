@@ -69,9 +69,12 @@ func (t *httpTransport) fit(data []byte, limit int) (body, error) {
 	pack := plain
 	if t.config.zips {
 		c := &compressor{mode: CompressGzip}
-		pack = func(p []byte) []byte { return c.deflate(plain(p)) }
-	}
-	if t.config.zips && len(data)+1 < maxInflated {
+		pack = func(p []byte) []byte {
+			if len(p)+1 >= maxInflated {
+				return p // longer than any limit
+			}
+			return c.deflate(plain(p))
+		}
 		if z := pack(data); len(z) <= limit {
 			return body{data: z, zipped: true}, nil
 		}
