@@ -51,7 +51,10 @@ type Check interface {
 type Report struct {
 	State  State  // Unknown leaves the state as it is
 	Weight int    // percent of the endpoint's weight; 0 leaves it as it is, below 0 is an error; no traffic at all is Draining
-	Note   string // shown in the statistics of the address
+	Note   string // shown in the statistics of the address, as its LastError
+	// Warning is something wrong with the answer, though a report could be made of it. OnError is told when it changes, and it is
+	// shown in place of Note.
+	Warning string
 }
 
 // Choice tells a Trace where records went.

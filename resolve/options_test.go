@@ -24,6 +24,12 @@ type easy struct{ secret string }
 
 func (easy) Resolve(context.Context) (Answer, error) { return Answer{}, nil }
 
+// sound is a Check with a Validate of its own.
+type sound struct{ err error }
+
+func (s sound) Validate() error                                     { return s.err }
+func (sound) Check(context.Context, netip.AddrPort) (Report, error) { return Report{}, nil }
+
 func TestOptionsValidate(t *testing.T) {
 	bad := errors.New("fussy: no")
 	for name, c := range map[string]struct {
@@ -37,8 +43,10 @@ func TestOptionsValidate(t *testing.T) {
 		"refresh below 0":   {Options{Refresh: -time.Second}, "Refresh: -1s is neither 0 nor at least 100ms"},
 		"refresh too small": {Options{Refresh: 100*time.Millisecond - 1}, "Refresh: 99.999999ms is neither 0 nor at least 100ms"},
 		"zone":              {Options{Zone: "a"}, "Zone: not available in this version"},
-		"check":             {Options{Check: TCPCheck(0)}, "Check: not available in this version"},
-		"check every":       {Options{CheckEvery: time.Second}, "CheckEvery: not available in this version"},
+		"check below 0":     {Options{CheckEvery: -1}, "CheckEvery: -1ns is neither 0 nor at least 100ms"},
+		"check too often":   {Options{CheckEvery: 100*time.Millisecond - 1}, "CheckEvery: 99.999999ms is neither 0 nor at least 100ms"},
+		"check":             {Options{Check: sound{}, CheckEvery: 100 * time.Millisecond}, ""},
+		"bad check":         {Options{Check: sound{bad}}, "Check: fussy: no"},
 		"resolver":          {Options{Resolver: &fussy{bad}}, "Resolver: fussy: no"},
 		"panicking":         {Options{Resolver: (*fussy)(nil)}, "Resolver: its Validate panicked: runtime error: invalid memory address or nil pointer dereference"},
 		"SRV":               {Options{Resolver: SRV("x", nil)}, "Resolver: resolve: SRV is not available yet"},

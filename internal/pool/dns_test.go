@@ -38,12 +38,12 @@ func live(t *testing.T, s *dnsd.Server, refresh time.Duration) *rig {
 	t.Helper()
 	r := &rig{wake: make(chan struct{}, 1)}
 	r.Pool = New(Config{Options: resolve.Options{Resolver: resolve.DNS("logs.test.:514", s.Resolver()), Refresh: refresh}})
-	r.Bind(func() {
+	r.Bind(Hooks{Changed: func() {
 		select {
 		case r.wake <- struct{}{}:
 		default:
 		}
-	}, func(error) {})
+	}})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { r.drive(ctx) })

@@ -18,9 +18,6 @@ const (
 	// lookupLimit ends a look-up, whatever the resolver.
 	lookupLimit = 2 * time.Second
 
-	// grace is how long a resolver may take to return when its context has ended, before it is left to itself.
-	grace = 250 * time.Millisecond
-
 	// spacing is the shortest time between two look-ups at the default refresh, failed ones and those of Refresh included. It
 	// keeps the promise of at most 1 + elapsed/4 s look-ups.
 	spacing = 4 * time.Second
@@ -54,24 +51,32 @@ type result struct {
 	err error
 }
 
-// Kick starts a look-up in the background if one is due: the first, the next after the refresh interval, a retry. It returns the time
-// at which Kick should be called again, by the wall clock; the zero time after Close. It never waits for a look-up.
+// Kick starts a look-up in the background if one is due (the first, the next after the refresh interval, a retry) and ends the
+// ejections that are over. It returns the time at which Kick should be called again, by the wall clock; the zero time after Close. It
+// never waits for a look-up.
 func (p *Pool) Kick() (next time.Time) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	if p.closed {
 		return time.Time{}
 	}
 	now := p.now()
+	p.expire(now)
+	p.rouse(now)
+	// The end of a look-up calls the Changed hook; this is for who has none: by then it must be over.
+	next = now.Add(lookupLimit + grace)
 	if p.flight == nil {
 		// A clock before the last look-up's was set back: it cannot say how old the answer is.
 		if now.Before(p.next) && !now.Before(p.begun) {
-			return p.next
+			next = p.next
+		} else {
+			p.start(now)
 		}
-		p.start(now)
 	}
-	// The end of the look-up calls the changed hook; this is for who has none: by then it must be over.
-	return now.Add(lookupLimit + grace)
+	if !p.due.IsZero() && p.due.Before(next) {
+		next = p.due
+	}
+	return next
 }
 
 // Refresh looks up now, or joins a look-up under way, and waits for it, for as long as ctx at most. It returns nil when afterwards an
@@ -117,7 +122,7 @@ func (p *Pool) Try(ctx context.Context) error {
 func (p *Pool) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.failed
+	return p.lastErr
 }
 
 // await waits for a look-up, for as long as ctx at most.
@@ -158,8 +163,8 @@ func (p *Pool) join() (*flight, time.Duration, error) {
 func (p *Pool) late(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failed != nil {
-		return fmt.Errorf("%w; before that: %w", ctx.Err(), p.failed)
+	if p.lastErr != nil {
+		return fmt.Errorf("%w; before that: %w", ctx.Err(), p.lastErr)
 	}
 	return fmt.Errorf("look-up of %s: %w", p.name, ctx.Err())
 }
@@ -171,65 +176,33 @@ func (p *Pool) start(now time.Time) {
 	p.stats.Lookups++
 	p.wg.Go(func() {
 		defer close(f.done)
-		closed, trouble := p.land(f, p.call())
-		if trouble != nil && p.trouble != nil {
-			p.trouble(trouble)
-		}
-		if !closed && p.changed != nil {
-			p.changed()
-		}
+		p.land(f, p.call())
 	})
 }
 
-// call asks the resolver, in a goroutine of its own: code that is not ours may ignore its context, and must not hold up Close and
-// everybody who waits. It is then left to end alone, its late answer is thrown away, and it is not called again before it has
-// returned, so that there is one such goroutine at most.
-func (p *Pool) call() result {
-	if p.stray != nil {
-		select {
-		case <-p.stray:
-			p.stray = nil
-		default:
-			return result{err: errStray}
-		}
+// call asks the resolver. One that has not returned from an earlier call is not called again before it has, so that there is one such
+// goroutine at most.
+func (p *Pool) call() (r result) {
+	if unreturned(p.stray) {
+		return result{err: errStray}
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, lookupLimit)
 	defer cancel()
-	results := make(chan result, 1)
-	go func() {
-		var r result
-		defer func() {
-			if v := recover(); v != nil {
-				r = result{err: fmt.Errorf("the resolver panicked: %v", v)}
-			}
-			results <- r
-		}()
-		r.Answer, r.err = p.c.Options.Resolver.Resolve(ctx)
-	}()
-	select {
-	case r := <-results:
-		return r
-	case <-ctx.Done():
+	r.Answer, p.stray, r.err = ask(ctx, "the resolver", p.c.Options.Resolver.Resolve)
+	if p.stray != nil {
+		r.err = fmt.Errorf("no answer within %v: %w", lookupLimit, ctx.Err())
 	}
-	t := time.NewTimer(grace)
-	defer t.Stop()
-	select {
-	case r := <-results:
-		return r
-	case <-t.C:
-		p.stray = results
-		return result{err: fmt.Errorf("no answer within %v: %w", lookupLimit, ctx.Err())}
-	}
+	return r
 }
 
 // land takes a look-up's result in: the members, the snapshot, and when the next one is due.
-func (p *Pool) land(f *flight, r result) (closed bool, trouble error) {
+func (p *Pool) land(f *flight, r result) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.flight = nil
+	defer p.unlock()
+	p.flight, p.news.changed = nil, true
 	if p.closed {
 		f.err = delivery.ErrClosed
-		return true, nil
+		return
 	}
 	now := p.now()
 	found, bad := tidy(r.Endpoints)
@@ -240,7 +213,7 @@ func (p *Pool) land(f *flight, r result) (closed bool, trouble error) {
 	case bad != nil && r.err != nil:
 		r.err = fmt.Errorf("%w; %w", r.err, bad)
 	case bad != nil:
-		trouble = fmt.Errorf("look-up of %s: %w", p.name, bad)
+		p.news.tell(delivery.CauseDNS, fmt.Errorf("look-up of %s: %w", p.name, bad))
 	}
 	p.add(found, now)
 	if r.err != nil {
@@ -251,16 +224,17 @@ func (p *Pool) land(f *flight, r result) (closed bool, trouble error) {
 		}
 		p.failures++
 		f.err = fmt.Errorf("look-up of %s: %w", p.name, r.err)
-		trouble = f.err
+		p.news.tell(delivery.CauseDNS, f.err)
 	} else {
 		missing := p.giveUp(found)
 		p.answered, p.failures = now, 0
 		p.confirms = missing && !p.confirms
 		p.next = now.Add(p.interval(r.TTL))
 	}
-	p.failed = f.err
-	p.publish()
-	return false, trouble
+	p.lastErr = f.err
+	p.sort()
+	p.publish(now)
+	p.beginChecks()
 }
 
 // interval is the time from a good answer to the next look-up.

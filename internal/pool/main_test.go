@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/wholelog/wholelog/delivery"
 	"github.com/wholelog/wholelog/internal/leak"
 	"github.com/wholelog/wholelog/resolve"
 )
@@ -82,6 +83,8 @@ type rig struct {
 	changes  int
 	troubles []string
 	wake     chan struct{}
+
+	connected map[string]bool // addresses with an open connection
 }
 
 func newRig(t *testing.T, o resolve.Options, addrs ...string) *rig {
@@ -90,7 +93,7 @@ func newRig(t *testing.T, o resolve.Options, addrs ...string) *rig {
 	r.script.answer(addrs...)
 	o.Resolver = r.script
 	r.Pool = New(Config{Options: o})
-	r.Bind(func() {
+	r.Bind(Hooks{Changed: func() {
 		r.mu.Lock()
 		r.changes++
 		r.mu.Unlock()
@@ -98,11 +101,15 @@ func newRig(t *testing.T, o resolve.Options, addrs ...string) *rig {
 		case r.wake <- struct{}{}:
 		default:
 		}
-	}, func(err error) {
+	}, Trouble: func(_ delivery.Cause, err error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.troubles = append(r.troubles, err.Error())
-	})
+	}, Connected: func(addr netip.AddrPort) bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.connected[addr.String()]
+	}})
 	t.Cleanup(r.Close)
 	return r
 }

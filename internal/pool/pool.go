@@ -1,9 +1,20 @@
-// Package pool keeps the addresses of one service: it looks them up in the background, remembers the last good answer and what is
-// known of each address, and offers all of it as a snapshot that is read without a lock.
+// Package pool keeps the addresses of one service: it looks them up in the background, remembers the last good answer, judges the
+// health of each address, and offers all of it as a snapshot that is read without a lock.
 //
-// The pool has no timer and no goroutine of its own. Whoever sends calls [Pool.Kick], and again when the time it returned has come,
-// and a look-up that is due then runs in a goroutine that ends with it. So a process that was frozen, and whose timers slept with it,
-// looks up with the first thing it sends.
+// # Who drives it
+//
+// Look-ups and everything that ends by time have no timer and no goroutine. Whoever sends calls [Pool.Kick], and again when the time
+// it returned has come; a look-up that is due then runs in a goroutine that ends with it. So a process that was frozen, and whose
+// timers slept with it, looks up with the first thing it sends.
+//
+// Checks have to run although nobody sends. With a [resolve.Check] there is one goroutine, from the first look-up to Close, that
+// starts each check when it is due, and Kick wakes it when it has overslept. Without a Check it does not exist.
+//
+// All times are those of the wall clock, which goes on while a process is frozen. Where it was set back, what it says is not used.
+//
+// # How an address is judged
+//
+// See [Pool.Observe] for what is seen from sends, and the comment of health for how that and the Check's verdict fit together.
 package pool
 
 import (
@@ -23,17 +34,20 @@ import (
 // Endpoint is one address of a [Snapshot].
 type Endpoint struct {
 	Addr     netip.AddrPort
-	Weight   int // effective: the resolver's, 100 by default
+	Weight   int // effective: the resolver's, 100 by default, times the Check's percentage; at least 1
+	Share    int // of the traffic, in proportion to the others': the exact weight, and half of it when Degraded; at least 1
 	Priority uint16
 	State    resolve.State
 	Usable   bool      // it may be given records
 	Since    time.Time // when State began
+
+	steady bool // another success would change nothing
 }
 
 // Snapshot is the set of addresses at one time. It never changes: who keeps one sees no update.
 type Snapshot struct {
 	Endpoints []Endpoint // sorted by Addr
-	Gen       uint64     // grows when an address comes or goes and when a Weight, Priority or Usable changes; a State alone changes no choice
+	Gen       uint64     // grows when an address comes or goes and when a Share, Priority or Usable changes; a State alone changes no choice
 }
 
 // find returns the index of addr, or -1.
@@ -57,31 +71,84 @@ type Config struct {
 
 // Pool keeps the addresses of one service. All methods but Bind are safe for concurrent use.
 type Pool struct {
-	c       Config
-	name    string // of the resolver, for errors
-	changed func()
-	trouble func(error)
-	now     func() time.Time // the wall clock; tests step it
+	c     Config
+	name  string // of the resolver, for errors
+	hooks Hooks
+	now   func() time.Time // the wall clock; tests step it
+	checks
 
 	snapshot atomic.Pointer[Snapshot]
 
 	ctx    context.Context // of all look-ups, ends at Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // the goroutine of the look-up under way
-	stray  chan result    // of a call that was given up and has not returned; only the goroutine of the look-up uses it
+	wg     sync.WaitGroup  // the goroutines of the look-up and the checks under way
+	stray  <-chan struct{} // a look-up that was given up and has not returned; only the goroutine of the look-up uses it
 
 	mu       sync.Mutex
 	closed   bool
 	flight   *flight   // the look-up under way
-	failed   error     // of the last look-up
+	lastErr  error     // of the last look-up
 	begun    time.Time // when the last look-up began
 	next     time.Time // when the next one is due
 	failures int       // in a row
 	hurried  bool      // next was brought forward by an Observe
 	confirms bool      // the next look-up confirms that an address is gone
 	members  map[netip.AddrPort]*member
+	sorted   []*member // by address
+	due      time.Time // when the next thing ends by time: see expire; zero: nothing does
+	seen     time.Time // the clock, when it was last compared with due
+	forced   bool      // no address was fit for use, so all are used; said once
+	news     news
 	stats    Stats
 	answered time.Time // when the last good answer came
+}
+
+// Hooks are what a pool tells its user. Any may be nil. They are called from the goroutine of a look-up or a check, from Kick and from
+// Observe, with no lock held. They must not block, and must not call Close, which may wait for the very goroutine.
+type Hooks struct {
+	// Changed is called after every look-up, and when the snapshot's Gen has grown: the time that Kick returned may be another one.
+	Changed func()
+	// Trouble is told of failed look-ups and of addresses in an answer that cannot be used (CauseDNS), and of what Checks found and
+	// that no address is fit for use (CauseHealth).
+	Trouble func(delivery.Cause, error)
+	// Connected says whether there is an open connection to addr, so that a check that would open another one is left out.
+	Connected func(addr netip.AddrPort) bool
+}
+
+// CauseHealth is the kind of a trouble with the health of addresses.
+const CauseHealth delivery.Cause = "health"
+
+// news is what happened while mu was held.
+type news struct {
+	changed  bool
+	troubles []trouble
+}
+
+type trouble struct {
+	cause delivery.Cause
+	err   error
+}
+
+func (n *news) tell(cause delivery.Cause, err error) {
+	n.troubles = append(n.troubles, trouble{cause, err})
+}
+
+// unlock lets go of mu and tells the user what happened meanwhile. After Close nothing is told.
+func (p *Pool) unlock() {
+	n, closed := p.news, p.closed
+	p.news = news{}
+	p.mu.Unlock()
+	if closed {
+		return
+	}
+	if p.hooks.Trouble != nil {
+		for _, t := range n.troubles {
+			p.hooks.Trouble(t.cause, t.err)
+		}
+	}
+	if n.changed && p.hooks.Changed != nil {
+		p.hooks.Changed()
+	}
 }
 
 // Stats is what a pool counted.
@@ -96,6 +163,7 @@ func New(c Config) *Pool {
 		c:       c,
 		now:     func() time.Time { return time.Now().Round(0) },
 		members: make(map[netip.AddrPort]*member),
+		checks:  newChecks(c.Options),
 	}
 	p.name = fmt.Sprintf("%T", c.Options.Resolver)
 	if s, ok := c.Options.Resolver.(fmt.Stringer); ok {
@@ -109,12 +177,8 @@ func New(c Config) *Pool {
 // Options returns what the pool was made with.
 func (p *Pool) Options() resolve.Options { return p.c.Options }
 
-// Bind sets the pool's hooks; it is called once, before any other use, and either may be nil. Both are called from the goroutine of a
-// look-up. They must not block and must not call Close, which waits for that goroutine.
-//
-// The error of a failed look-up, or of an address in an answer that cannot be used, goes to trouble. Then changed is called, after
-// every look-up: the snapshot may be another one, and the time that Kick returned certainly is.
-func (p *Pool) Bind(changed func(), trouble func(error)) { p.changed, p.trouble = changed, trouble }
+// Bind sets the pool's hooks; it is called once, before any other use.
+func (p *Pool) Bind(h Hooks) { p.hooks = h }
 
 // Snapshot returns the set of addresses as of now, never nil. It takes no lock and allocates nothing.
 func (p *Pool) Snapshot() *Snapshot { return p.snapshot.Load() }
@@ -130,36 +194,8 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-// Observe tells the pool how a send to addr, or a dial, ended. An address that is not in the snapshot is ignored.
-//
-// A success shows that the address is up. A failure means that nothing is known of it any more, and brings the next look-up forward:
-// the address may have moved. Every sender calls this for every batch, so what changes nothing costs no lock.
-func (p *Pool) Observe(addr netip.AddrPort, ok bool, _ delivery.Cause) {
-	s := p.Snapshot()
-	i := s.find(addr)
-	if i < 0 || ok && s.Endpoints[i].State == resolve.Up {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	m := p.members[addr]
-	if m == nil || p.closed {
-		return
-	}
-	now := p.now()
-	state := resolve.Up
-	if !ok {
-		state = resolve.Unknown
-		p.hurry(now)
-	}
-	if m.state != state {
-		m.state, m.since = state, now
-		p.publish()
-	}
-}
-
-// Close cancels a look-up under way and waits for its goroutine. It is idempotent, and nothing starts a look-up after it. The last
-// snapshot stays. A Resolver that does not return when its context ends is left to end alone.
+// Close cancels look-ups and checks under way and waits for their goroutines. It is idempotent, and nothing is looked up or checked
+// after it. The last snapshot stays. A Resolver or Check that does not return when its context ends is left to end alone.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true

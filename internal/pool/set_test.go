@@ -116,7 +116,7 @@ func TestAnswersAreTidied(t *testing.T) {
 			t.Fatalf("%d endpoints: %s", len(got), r.list())
 		}
 		for i, w := range want {
-			w.Usable, w.Since = true, time.Now().Round(0)
+			w.Usable, w.Since, w.Share = true, time.Now().Round(0), 200*w.Weight
 			if got[i] != w {
 				t.Errorf("endpoint %d: %+v, want %+v", i, got[i], w)
 			}
@@ -180,46 +180,9 @@ func TestGenGrowsWithTheSet(t *testing.T) {
 		// A state alone is news for whoever shows it, and none for whoever chooses.
 		before := r.Snapshot()
 		r.Observe(ap(addrA), true, "")
+		r.Observe(ap(addrA), true, "")
 		if after := r.Snapshot(); after == before || after.Gen != before.Gen {
 			t.Errorf("Gen %d before and %d after an observation", before.Gen, after.Gen)
-		}
-	})
-}
-
-func TestObserveState(t *testing.T) {
-	a := netip.MustParseAddrPort(addrA)
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, resolve.Options{}, addrA, addrB)
-		r.kick()
-		looked := time.Now().Round(0)
-		state := func(want resolve.State, since time.Time) {
-			t.Helper()
-			e := r.Snapshot().Endpoints
-			if e[0].State != want || !e[0].Since.Equal(since) || !e[0].Usable {
-				t.Errorf("%+v, want %v since %v", e[0], want, since)
-			}
-			if e[1].State != resolve.Unknown || !e[1].Since.Equal(looked) {
-				t.Errorf("the other one: %+v", e[1])
-			}
-		}
-		state(resolve.Unknown, looked)
-		pass(time.Second)
-		r.Observe(a, false, delivery.CauseRefused)
-		state(resolve.Unknown, looked)
-		pass(time.Second)
-		r.Observe(a, true, "")
-		up := time.Now()
-		state(resolve.Up, up)
-		pass(time.Second)
-		r.Observe(a, true, "")
-		state(resolve.Up, up)
-		r.Observe(a, false, delivery.CauseReset)
-		state(resolve.Unknown, time.Now())
-		before := r.Snapshot()
-		r.Observe(netip.MustParseAddrPort("203.0.113.1:1"), true, "")
-		r.Observe(netip.AddrPort{}, false, "")
-		if r.Snapshot() != before {
-			t.Error("an address that is not there was observed")
 		}
 	})
 }

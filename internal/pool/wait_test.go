@@ -233,7 +233,7 @@ func TestHooksMayBeNil(t *testing.T) {
 			s := &script{}
 			p := New(Config{Options: resolve.Options{Resolver: s}})
 			if bind {
-				p.Bind(nil, nil)
+				p.Bind(Hooks{})
 			}
 			s.give(resolve.Answer{}, errDown)
 			if err := p.Refresh(t.Context()); !errors.Is(err, errDown) {

@@ -122,8 +122,9 @@ func New(c Config) *Engine {
 		if r.Transport == nil {
 			continue
 		}
-		e.routes = append(e.routes, newRoute(e, r, i > 0))
-		r.Pool.Bind(e.signal, func(err error) { e.hooks.trouble(delivery.CauseDNS, err) })
+		rt := newRoute(e, r, i > 0)
+		e.routes = append(e.routes, rt)
+		r.Pool.Bind(pool.Hooks{Changed: e.signal, Trouble: e.hooks.trouble, Connected: rt.connected})
 	}
 	return e
 }

@@ -9,23 +9,27 @@ func (rt *route) pick(r *Rec, now stamp) (*slot, time.Duration) {
 	if e := rt.eng; e.held > 0 && e.held+r.cost() > e.opts.QueueBytes/2 {
 		return nil, never // so that DropOldest always has something to evict; a settle wakes us
 	}
-	avoid := r.avoid
 	for {
-		s := rt.smallest(avoid)
-		switch {
-		case s == nil && avoid != nil:
-			avoid = nil // it failed there, but there is nothing else
-			continue
-		case s == nil:
+		i := rt.line.due(r.avoid)
+		if i < 0 {
 			return nil, rt.soonest(now)
-		case !s.full(len(r.data)):
+		}
+		s := rt.line[i]
+		if s.ep.trial && s.ep.holds() {
+			s.away = true // whatever becomes of its record, others do not wait for it
+			rt.line.remove(i)
+			continue
+		}
+		if !s.full(len(r.data)) {
 			rt.stride.Take(&s.turn)
+			rt.line.sink(i)
 			return s, 0
 		}
 		if left := patience - s.still(now); left > 0 {
 			return nil, left
 		}
 		s.giveUp()
+		rt.line.remove(i)
 		if rt.oneForAll {
 			return nil, 0 // the next look may choose another address
 		}
@@ -48,19 +52,21 @@ func (rt *route) lineUp(now stamp) {
 			s.away = false
 			rt.stride.Enter(&s.turn)
 		}
-		rt.line = append(rt.line, s)
-	}
-}
-
-// smallest returns the due one of the slots in line, leaving out the address avoid.
-func (rt *route) smallest(avoid *endpoint) *slot {
-	var due *slot
-	for _, s := range rt.line {
-		if (due == nil || s.turn.Before(&due.turn)) && !s.stuck && s.ep != avoid {
-			due = s
+		if !s.stuck {
+			rt.line = append(rt.line, s)
 		}
 	}
-	return due
+	rt.line.init()
+}
+
+// holds says whether records of ep are under way.
+func (ep *endpoint) holds() bool {
+	for _, s := range ep.slots {
+		if s.inbox.n+s.sentRecs > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // open says whether records may be dealt to s. After a failure the link is opened first, so that records need not wait for it.

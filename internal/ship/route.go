@@ -36,7 +36,7 @@ type route struct {
 	retired  []*slot // of addresses that left, with a link that is not yet closed
 	batch    int     // most bytes dealt to a link at once
 	dealt    bool    // records were dealt since summon last looked
-	line     []*slot // those that records may be dealt to, while a hand is played
+	line     line    // those that records may be dealt to, while a hand is played
 	stride   pool.Stride
 	hand     list        // taken from the queue and not yet dealt; what came back stands in front, all by Seq
 	back     list        // records that came back (and diverted ones), by Seq; guarded by mu
@@ -48,10 +48,20 @@ type route struct {
 }
 
 // endpoint is what the engine knows of one address.
+//
+// Two things keep records from an address that failed. Both must be over before it gets the next one:
+//
+//   - its rest, which is the route's: after each failure, for a back-off that grows with the failures in a row. It spaces the tries,
+//     and applies to the last address that is left too;
+//   - its health, which is the pool's: after 3 failures in a row, if others are left, or when a Check says so, the address is not
+//     usable at all, is not tried, and its rest runs out meanwhile.
+//
+// An address that becomes usable again has one record on trial before it gets its share: see trial.
 type endpoint struct {
 	addr     netip.AddrPort
-	weight   int
-	usable   bool // in the snapshot, and not to be spared
+	weight   int  // as Stats shows it
+	share    int  // as it is dealt to
+	usable   bool // in the snapshot, and fit for use
 	live     bool // in the snapshot
 	state    resolve.State
 	since    time.Time
@@ -63,10 +73,12 @@ type endpoint struct {
 	failed   stamp
 	rest     time.Duration // after failed, before it is used again
 	bidden   bool          // to rest, by the server's Retry-After
+	trial    bool          // it was out and has delivered nothing since: one record at a time
 
 	picked, delivered, resent uint64
 	errors                    map[delivery.Cause]uint64
 	lastError                 string
+	notedAt                   int64 // when lastError was noted, in Unix nanoseconds
 	bytes                     atomic.Uint64
 }
 
@@ -90,20 +102,24 @@ func (rt *route) follow() {
 	if snap == rt.snap {
 		return
 	}
-	rt.snap = snap
+	same := rt.snap != nil && snap.Gen == rt.snap.Gen
+	if rt.snap = snap; same {
+		return // only what is known of the addresses has changed
+	}
 	for _, ep := range rt.eps {
 		ep.live = false
 	}
-	for _, p := range snap.Endpoints {
+	for i := range snap.Endpoints {
+		p := &snap.Endpoints[i]
 		ep := rt.byAddr[p.Addr]
 		if ep == nil {
 			ep = rt.join(p.Addr)
 		}
-		ep.live, ep.usable, ep.state, ep.since = true, p.Usable, p.State, p.Since
-		ep.weight = max(p.Weight, 1)
+		ep.live = true
+		ep.adopt(p)
 	}
 	for _, s := range rt.slots {
-		s.turn.Weigh(s.ep.weight)
+		s.turn.Weigh(s.ep.share)
 	}
 	rt.eps = slices.DeleteFunc(rt.eps, func(ep *endpoint) bool {
 		if !ep.live {
@@ -113,6 +129,34 @@ func (rt *route) follow() {
 	})
 	// A link that hangs keeps its batch, and the memory between its records: all of them together must leave room for the others.
 	rt.batch = max(min(rt.limits.BatchBytes, rt.eng.opts.QueueBytes/4/max(len(rt.slots), 1)), minBatch)
+}
+
+// adopt takes over what the pool says of the address. The caller holds links.
+func (ep *endpoint) adopt(p *pool.Endpoint) {
+	switch {
+	case p.Usable && !ep.usable && ep.failures > 0:
+		ep.trial = true
+		if (p.State == resolve.Up || p.State == resolve.Degraded) && !ep.bidden {
+			ep.rest = 0 // a Check found it well
+		}
+	case !p.Usable && ep.usable && p.State != resolve.Draining:
+		for _, s := range ep.slots {
+			s.reclaim()
+		}
+	}
+	ep.usable, ep.state, ep.since = p.Usable, p.State, p.Since
+	ep.weight, ep.share = p.Weight, p.Share
+}
+
+// connected says whether there is an open connection to addr. A blind transport has none.
+func (rt *route) connected(addr netip.AddrPort) bool {
+	if rt.limits.Blind {
+		return false
+	}
+	rt.eng.links.Lock()
+	defer rt.eng.links.Unlock()
+	ep := rt.byAddr[addr]
+	return ep != nil && slices.ContainsFunc(ep.slots, func(s *slot) bool { return s.link != nil })
 }
 
 // join adds an address, with the counters it had if it left not long ago.
@@ -205,6 +249,7 @@ func (rt *route) putBackAll(l *list) {
 func (rt *route) fail(ep *endpoint, cause delivery.Cause, err error, after time.Duration) {
 	e := rt.eng
 	ep.failures++
+	ep.trial = false
 	ep.failed = e.clock.stamp()
 	ep.rest = max(e.backoff(ep.failures), min(after, e.retryAfterLimit()))
 	ep.bidden = after > 0
@@ -221,6 +266,7 @@ func (rt *route) note(ep *endpoint, cause delivery.Cause, err error) {
 	}
 	ep.errors[cause]++
 	if err != nil {
+		ep.notedAt = rt.eng.clock.stamp().wall
 		text := err.Error()
 		ep.lastError = strings.ToValidUTF8(text[:min(len(text), maxLastText)], "")
 	}
@@ -249,11 +295,14 @@ func (rt *route) stats(rows []delivery.EndpointStats) []delivery.EndpointStats {
 	}
 	for _, p := range rt.pool.Snapshot().Endpoints { // newer than what was dealt by last, perhaps
 		if ep := rt.byAddr[p.Addr]; ep != nil {
-			ep.state, ep.since = p.State, p.Since
+			ep.state, ep.since, ep.weight = p.State, p.Since, p.Weight
 		}
 	}
 	for _, ep := range rt.eps {
 		row(ep, ep.state.String())
+		if text, at := rt.pool.Text(ep.addr); text != "" && at.UnixNano() >= ep.notedAt {
+			rows[len(rows)-1].LastError = text
+		}
 	}
 	for _, ep := range rt.gone {
 		row(ep, "gone")

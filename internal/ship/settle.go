@@ -94,6 +94,7 @@ func (e *Engine) deliver(s *slot, b *Batch, from, to int) bool {
 // served notes that the address of s delivered. A blind transport has no word of the peer: for it a failure is forgotten when nothing
 // was heard for a second after the rest (Linux sends one ICMP error a second). The caller holds links.
 func (s *slot) served() {
+	s.ep.trial = false
 	if s.ep.failures > 0 && (!s.route.limits.Blind || s.ep.failed.over(s.route.eng.clock.stamp(), s.ep.rest+time.Second)) {
 		s.ep.failures = 0
 	}
