@@ -170,7 +170,9 @@ func TestHTTPIdleConnectionsAreClosed(t *testing.T) {
 				r.clock.Store(int64(50 * time.Second)) // the timer does not know
 			} else {
 				time.Sleep(46 * time.Second)
-				if c := r.conns[0]; time.Since(c.at) != time.Second {
+				c := r.conns[0]
+				<-c.closed
+				if time.Since(c.at) != time.Second {
 					t.Errorf("closed %v ago", time.Since(c.at))
 				}
 			}

@@ -2,7 +2,6 @@ package gelf
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"os"
@@ -89,7 +88,6 @@ func endsLink(err error) bool {
 //	anything after the first byte         Resend, the error's cause: timeout, reset, peer_closed, protocol
 func httpOutcome(a attempt, records int, hold time.Duration) ship.Outcome {
 	status := a.status()
-	var alert tls.AlertError
 	switch {
 	case a.err == nil:
 		return ship.Outcome{Do: ship.Delivered}
@@ -100,10 +98,12 @@ func httpOutcome(a attempt, records int, hold time.Duration) ship.Outcome {
 			return ship.Outcome{Do: ship.Resend}
 		}
 		return ship.Outcome{Do: ship.Requeue}
-	case status == 0 && (!a.begun || errors.As(a.err, &alert)):
-		return ship.Outcome{Do: ship.Requeue, Cause: ship.CauseOf(a.err), Err: a.err}
 	case status == 0:
-		return ship.Outcome{Do: ship.Resend, Cause: ship.CauseOf(a.err), Err: a.err}
+		o := ship.Outcome{Do: ship.Resend, Cause: ship.CauseOf(a.err), Err: a.err}
+		if !a.begun || o.Cause == delivery.CauseTLS {
+			o.Do = ship.Requeue
+		}
+		return o
 	}
 	o := ship.Outcome{Do: ship.Requeue, Err: a.err, After: a.after}
 	switch {

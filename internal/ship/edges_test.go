@@ -39,6 +39,7 @@ func TestCauseOf(t *testing.T) {
 		{&tls.CertificateVerificationError{Err: errors.New("unknown authority")}, delivery.CauseTLS},
 		{tls.RecordHeaderError{Msg: "not TLS"}, delivery.CauseTLS},
 		{tls.AlertError(42), delivery.CauseTLS},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}, delivery.CauseTLS},
 		{context.Canceled, delivery.CauseOther},
 		{io.ErrUnexpectedEOF, delivery.CauseOther},
 		{nil, delivery.CauseOther},

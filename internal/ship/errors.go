@@ -29,7 +29,7 @@ func (f *Fault) Unwrap() error { return f.Err }
 //	connection refused               refused
 //	connection reset, broken pipe    reset
 //	deadline or timeout              timeout
-//	certificate or TLS record        tls
+//	certificate, TLS record or alert tls
 //	name look-up                     dns
 //	message too long                 mtu
 //	anything else                    other
@@ -39,6 +39,7 @@ func CauseOf(err error) delivery.Cause {
 		cert  *tls.CertificateVerificationError
 		rec   tls.RecordHeaderError
 		alert tls.AlertError
+		op    *net.OpError
 		dns   *net.DNSError
 		to    net.Error
 	)
@@ -48,6 +49,8 @@ func CauseOf(err error) delivery.Cause {
 	case errors.As(err, &dns):
 		return delivery.CauseDNS
 	case errors.As(err, &cert), errors.As(err, &rec), errors.As(err, &alert):
+		return delivery.CauseTLS
+	case errors.As(err, &op) && op.Op == "remote error": // an alert too: so crypto/tls marks those of a stream
 		return delivery.CauseTLS
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return delivery.CauseRefused
