@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/wholelog/wholelog/internal/hostport"
 	"github.com/wholelog/wholelog/internal/ship"
 	"github.com/wholelog/wholelog/resolve"
 )
@@ -222,8 +223,7 @@ func (c *config) connTo(t target) connConfig {
 		conn.tls = new(tls.Config)
 	}
 	if conn.tls.ServerName == "" {
-		// A zone means something on this host only. Of an IP address no SNI is sent, and the certificate must list it.
-		conn.tls.ServerName, _, _ = strings.Cut(strings.TrimSuffix(t.host, "."), "%")
+		conn.tls.ServerName = hostport.ServerName(t.host)
 	}
 	return conn
 }

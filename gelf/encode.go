@@ -100,7 +100,7 @@ func (e *encoder) record(ctx context.Context, s *scope, head []byte, seq uint64,
 	}
 	if from := e.config.fromContext; from != nil {
 		e.enter(&scope{})
-		e.walker.Attrs(contextAttrs(ctx, from))
+		e.walker.Attrs(attrs.FromContext(ctx, from))
 		e.leave()
 	}
 	if r.NumAttrs() > 0 {
@@ -158,17 +158,4 @@ func (e *encoder) source(src *slog.Source) {
 	e.Attr("source_file", slog.KindString, slog.StringValue(src.File))
 	e.Attr("source_line", slog.KindInt64, slog.IntValue(src.Line))
 	e.Attr("source_function", slog.KindString, slog.StringValue(src.Function))
-}
-
-// contextAttrs calls FromContext. A panic in it shows as an attribute.
-func contextAttrs(ctx context.Context, from func(context.Context) []slog.Attr) (as []slog.Attr) {
-	defer func() {
-		if p := recover(); p != nil {
-			as = []slog.Attr{slog.String("from_context", attrs.PanicText(p))}
-		}
-	}()
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	return from(ctx)
 }

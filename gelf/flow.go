@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/wholelog/wholelog/internal/errno"
 	"github.com/wholelog/wholelog/internal/ship"
 	"github.com/wholelog/wholelog/jitter"
 )
@@ -121,7 +122,7 @@ func (s *flowSet) listen() error {
 		s.unheard = s.unheard[:0]
 	}()
 	for _, f := range s.unheard {
-		if err := pendingError(f.conn); err != nil && isRefused(err) {
+		if err := pendingError(f.conn); err != nil && errno.Refused(err) {
 			return err
 		}
 	}

@@ -146,20 +146,7 @@ func (h *Handler) own(dst []byte, r slog.Record) []byte {
 
 // Enabled implements [slog.Handler]. It does not use ctx, which may be nil.
 func (h *Handler) Enabled(_ context.Context, level slog.Level) bool {
-	return level >= minLevel(h.core.config.level)
-}
-
-// minLevel asks the Leveler of the options. One that panics must not silence the program.
-func minLevel(l slog.Leveler) (level slog.Level) {
-	if l == nil {
-		return slog.LevelInfo
-	}
-	defer func() {
-		if recover() != nil {
-			level = slog.LevelInfo
-		}
-	}()
-	return l.Level()
+	return attrs.Enabled(h.core.config.level, level)
 }
 
 // Handle implements [slog.Handler]. It encodes the record on the caller's goroutine and hands it to the queue; the returned

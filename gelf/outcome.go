@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/errno"
 	"github.com/wholelog/wholelog/internal/ship"
 	"github.com/wholelog/wholelog/jitter"
 )
@@ -49,16 +50,16 @@ func udpOutcome(err error) ship.Outcome {
 		return ship.Outcome{Do: ship.Divert, Err: err}
 	case errors.Is(err, delivery.ErrTooLarge):
 		return ship.Outcome{Do: ship.Drop, Reason: delivery.ReasonTooLarge, Err: err}
-	case isTooLong(err):
+	case errno.TooLong(err):
 		return ship.Outcome{Do: ship.Drop, Reason: delivery.ReasonTooLarge, Cause: delivery.CauseMTU, Err: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed), errors.Is(err, errOutOfTime):
 		return ship.Outcome{Do: ship.Requeue}
 	}
 	o := ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseOther, Err: err}
 	switch {
-	case isRefused(err):
+	case errno.Refused(err):
 		o.Cause = delivery.CauseRefused
-	case isBusy(err):
+	case errno.Busy(err):
 		o.Cause = delivery.CauseBusy
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.Is(err, errLate):
 		o.Cause = delivery.CauseTimeout

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/wholelog/wholelog/internal/hostport"
 	"github.com/wholelog/wholelog/internal/mask"
 	"github.com/wholelog/wholelog/resolve"
 )
@@ -33,24 +31,14 @@ func (t target) overHTTP() bool { return t.scheme == "http" || t.scheme == "http
 // encrypted says whether t is spoken to over TLS.
 func (t target) encrypted() bool { return t.scheme == "tls" || t.scheme == "https" }
 
-// parseTarget takes a URL apart. It does so by hand because the errors of net/url quote what they fail on, and that may be a
-// password. No error here quotes any part of the URL; that of resolver quotes the host, when it is known to stand alone. Callers
-// put in front where the URL stands.
+// parseTarget takes a URL apart, by hand for the reason that package hostport gives. No error here quotes any part of the URL. Callers
+// put in front where it stands.
 func parseTarget(s string) (target, error) {
-	if strings.TrimSpace(s) != s {
-		return target{}, errors.New("white space around it")
+	scheme, rest, err := hostport.CutScheme(s, schemes())
+	if err != nil {
+		return target{}, err
 	}
-	scheme, rest, ok := strings.Cut(s, "://")
-	if !ok {
-		if scheme, _, _ := strings.Cut(strings.ToLower(s), ":"); slices.Contains(schemes(), scheme) && len(scheme) < len(s) {
-			return target{}, fmt.Errorf("no //host after %s:; want %[1]s://host:port", scheme)
-		}
-		return target{}, errors.New("no scheme; want udp://host:port, or another of " + strings.Join(schemes(), ", "))
-	}
-	t := target{scheme: strings.ToLower(scheme)}
-	if !slices.Contains(schemes(), t.scheme) {
-		return target{}, errors.New("scheme is unknown; want one of " + strings.Join(schemes(), ", "))
-	}
+	t := target{scheme: scheme}
 	end := strings.IndexAny(rest, "/?#")
 	if end < 0 {
 		end = len(rest)
@@ -65,17 +53,8 @@ func parseTarget(s string) (target, error) {
 		}
 		authority = authority[i+1:]
 	}
-	if strings.Contains(authority, ",") {
-		return target{}, errors.New("one host only; option Resolve.Resolver takes several, by resolve.Static")
-	}
-	var err error
-	if t.host, t.port, err = net.SplitHostPort(authority); err != nil {
-		return target{}, splitError(authority)
-	}
-	if err := checkTargetHost(t.host, strings.HasPrefix(authority, "[")); err != nil {
-		return target{}, err
-	}
-	return t, checkPort(t.port)
+	t.host, t.port, err = hostport.Split(authority)
+	return t, err
 }
 
 // setPath takes what stands behind host:port. A GELF input knows no query: one more byte than its path is another path.
@@ -124,58 +103,8 @@ func (t *target) setUser(info string) error {
 	return nil
 }
 
-// splitError says why an authority is not host:port.
-func splitError(authority string) error {
-	switch {
-	case authority == "":
-		return errors.New("no host")
-	case strings.HasPrefix(authority, "[") && !strings.Contains(authority, "]"):
-		return errors.New("host lacks the closing ]")
-	case strings.HasPrefix(authority, "["), !strings.Contains(authority, ":"):
-		return errors.New("no port; it is always required")
-	}
-	return errors.New("host is not valid; an IPv6 address stands in brackets")
-}
-
-func checkTargetHost(host string, brackets bool) error {
-	if host == "" {
-		return errors.New("no host")
-	}
-	if brackets {
-		if a, err := netip.ParseAddr(host); err != nil || !a.Is6() {
-			return errors.New("host is not an IPv6 address, though it stands in brackets")
-		}
-		return nil
-	}
-	const special = `!"#$%&'()*+/:;<=>?@[\]^{|}` + "`"
-	if strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(special, r) }) {
-		return errors.New("host holds a character that no host name has")
-	}
-	return nil
-}
-
-func checkPort(port string) error {
-	if port == "" {
-		return errors.New("no port; it is always required")
-	}
-	if strings.Trim(port, "0123456789") != "" {
-		return errors.New("port is not a number")
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return errors.New("port is outside 1…65535")
-	}
-	return nil
-}
-
 // resolver looks the host up. It fails for a host that no look-up can ever find.
-func (t target) resolver() (resolve.Resolver, error) {
-	r := resolve.DNS(t.hostPort(), nil)
-	// Of Options' error only the resolver's own: the user set no option.
-	if err := errors.Unwrap((resolve.Options{Resolver: r}).Validate()); err != nil {
-		return nil, err
-	}
-	return r, nil
-}
+func (t target) resolver() (resolve.Resolver, error) { return hostport.Resolver(t.hostPort()) }
 
 // hostPort returns the address, an IPv6 one in brackets.
 func (t target) hostPort() string { return net.JoinHostPort(t.host, t.port) }

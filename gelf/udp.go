@@ -11,6 +11,7 @@ import (
 
 	"github.com/wholelog/wholelog/chunk"
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/errno"
 	"github.com/wholelog/wholelog/internal/ship"
 )
 
@@ -174,8 +175,8 @@ func (l *udpLink) message(ctx context.Context, data []byte) error {
 			return nil
 		}
 		switch {
-		case isTooLong(err) && l.shrink(f, err):
-		case isBusy(err) && restarts < maxRestarts:
+		case errno.TooLong(err) && l.shrink(f, err):
+		case errno.Busy(err) && restarts < maxRestarts:
 			restarts++
 			l.settleSent()
 			if err := l.pacer.sleep(ctx, l.closed, time.Millisecond<<restarts); err != nil {
@@ -185,7 +186,7 @@ func (l *udpLink) message(ctx context.Context, data []byte) error {
 			late++
 			l.settleSent()
 			l.meter.Trouble(delivery.CauseTimeout, fmt.Errorf("message sent anew: %w", err))
-		case isRefused(err):
+		case errno.Refused(err):
 			l.flows.discardAll()
 			return err
 		default:

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/wholelog/wholelog/internal/errno"
 )
 
 // trainFlow is a flow over a real socket to a real receiver.
@@ -115,7 +117,7 @@ func TestTrainHearsARefusal(t *testing.T) {
 	for {
 		_, err := f.write(burst, 100)
 		if err != nil {
-			if !isRefused(err) || f.single {
+			if !errno.Refused(err) || f.single {
 				t.Fatalf("%v, single %v", err, f.single)
 			}
 			return

@@ -22,7 +22,7 @@ const (
 func Rules() []Rule {
 	ground := []string{"delivery", "jitter", "internal/mask"}
 	engine := slices.Concat(ground, []string{"resolve", "internal/pool", "internal/ship"})
-	protocol := slices.Concat(engine, []string{"internal/stream", "internal/attrs", "internal/severity"})
+	protocol := slices.Concat(engine, []string{"internal/stream", "internal/attrs", "internal/severity", "internal/hostport", "internal/errno"})
 	public := []string{".", "gelf", "syslog", "hec", "chunk", "resolve", "delivery", "jitter"}
 
 	return []Rule{
@@ -30,12 +30,14 @@ func Rules() []Rule {
 		{Package: "jitter"},
 		{Package: "internal/mask"},
 		{Package: "internal/severity"},
+		{Package: "internal/errno"},
 		{Package: "delivery", Module: []string{"jitter", "internal/mask"}},
 		{Package: "internal/attrs", Module: []string{"internal/severity", "internal/mask"}},
 
 		{Package: "resolve", Module: ground},
 		{Package: "internal/pool", Module: slices.Concat(ground, []string{"resolve"}), Outside: []string{xsync}},
 		{Package: "internal/ship", Module: slices.Concat(ground, []string{"resolve", "internal/pool"}), Outside: []string{xsync}},
+		{Package: "internal/hostport", Module: []string{"resolve"}},
 		{Package: "internal/stream", Module: ground, Outside: []string{xsys}},
 
 		{Package: "gelf", Module: slices.Concat(protocol, []string{"chunk"}), Outside: []string{compress, xsys}},

@@ -1,0 +1,182 @@
+package attrs
+
+import (
+	"math/bits"
+	"unicode/utf8"
+)
+
+// AppendLine appends s such that it stays on one line of plain text and holds no control character: \n \r \t become these two
+// characters, other ASCII ones \xNN, and those of Unicode that readers take for line ends \u0085 \u2028 \u2029. A backslash stays
+// as it is. It stops, between two characters, before dst would be longer than limit, and returns how many bytes of s it took.
+// Invalid UTF-8 becomes U+FFFD, one for each byte, and is reported.
+func AppendLine(dst []byte, s string, limit int) (out []byte, taken int, repaired bool) {
+	return appendPlain(dst, s, limit, false)
+}
+
+// AppendParam appends s as it stands between the quotes of a PARAM-VALUE (RFC 5424, section 6.3.3), in which " \ and ] have a
+// backslash in front. Otherwise it does what [AppendLine] does, so that what a receiver reads is the same in both places.
+func AppendParam(dst []byte, s string, limit int) (out []byte, taken int, repaired bool) {
+	return appendPlain(dst, s, limit, true)
+}
+
+func appendPlain(dst []byte, s string, limit int, param bool) (out []byte, taken int, repaired bool) {
+	for i := 0; ; {
+		n := plain(s[i:], param)
+		if room := limit - len(dst); n > room {
+			n = max(room, 0) // plain text is ASCII: every cut is between characters
+			return append(dst, s[i:i+n]...), i + n, repaired
+		}
+		dst = append(dst, s[i:i+n]...)
+		i += n
+		if i == len(s) {
+			return dst, i, repaired
+		}
+		before := len(dst)
+		var size int
+		var bad bool
+		if dst, size, bad = appendPlainChar(dst, s[i:], param); len(dst) > limit {
+			return dst[:before], i, repaired
+		}
+		i += size
+		repaired = repaired || bad
+	}
+}
+
+// plain returns the length of the prefix of s that stands as it is. It looks at 32 bytes, then at eight, then at one at a time.
+func plain(s string, param bool) int {
+	i := 0
+	for ; i+32 <= len(s); i += 32 {
+		a, b, c, d := load64(s, i), load64(s, i+8), load64(s, i+16), load64(s, i+24)
+		care := special(a) | special(b) | special(c) | special(d)
+		if param {
+			care |= syntax(a) | syntax(b) | syntax(c) | syntax(d)
+		}
+		if care&highs != 0 {
+			break
+		}
+	}
+	for ; i < len(s); i++ {
+		w := uint64(s[i]) | 'x'*(ones&^0xff)
+		if i+8 <= len(s) {
+			w = load64(s, i)
+		}
+		care := special(w)
+		if param {
+			care |= syntax(w)
+		}
+		if care &= highs; care != 0 {
+			return i + bits.TrailingZeros64(care)/8
+		}
+		if i+8 <= len(s) {
+			i += 7
+		}
+	}
+	return len(s)
+}
+
+// special has the highest bit of each of eight bytes set that is a control character or not ASCII; like [careful], of those set the
+// lowest is exact. The other bits mean nothing.
+func special(w uint64) uint64 {
+	const all = 0x7f * ones
+	return ^((w + 0x60*ones) & ((w ^ 0x7f*ones) + all)) | w
+}
+
+// syntax is special for the characters that a PARAM-VALUE escapes.
+func syntax(w uint64) uint64 {
+	const all = 0x7f * ones
+	return ^(((w ^ '"'*ones) + all) & ((w ^ '\\'*ones) + all) & ((w ^ ']'*ones) + all))
+}
+
+// appendPlainChar appends the first character of s, which is not plain, and returns how many bytes of s it has.
+func appendPlainChar(dst []byte, s string, param bool) (out []byte, size int, repaired bool) {
+	c := s[0]
+	if c == '"' || c == '\\' || c == ']' {
+		return append(dst, '\\', c), 1, false
+	}
+	if c >= utf8.RuneSelf {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return append(dst, "\uFFFD"...), 1, true
+		case !lineEnd(r) && (r < 0x80 || r > 0x9f):
+			return append(dst, s[:size]...), size, false
+		}
+		dst = appendBackslash(dst, param)
+		return append(dst, 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15]), size, false
+	}
+	dst = appendBackslash(dst, param)
+	switch c {
+	case '\n':
+		return append(dst, 'n'), 1, false
+	case '\r':
+		return append(dst, 'r'), 1, false
+	case '\t':
+		return append(dst, 't'), 1, false
+	}
+	return append(dst, 'x', hex[c>>4], hex[c&15]), 1, false
+}
+
+// appendBackslash appends a backslash that a reader sees as one.
+func appendBackslash(dst []byte, param bool) []byte {
+	if param {
+		dst = append(dst, '\\')
+	}
+	return append(dst, '\\')
+}
+
+// lineEnd says whether r is a line end that is not ASCII.
+func lineEnd(r rune) bool { return r == '\u0085' || r == '\u2028' || r == '\u2029' }
+
+// AppendJSONLine is [AppendText] for places that are read line by line: the control characters and line ends that JSON allows in a
+// string (DEL, U+0080 to U+009F, U+2028, U+2029) are escaped as well.
+func AppendJSONLine(dst []byte, s string, limit int) (out []byte, taken int, repaired bool) {
+	for {
+		n := allowed(s[taken:])
+		var k int
+		var bad bool
+		dst, k, bad = AppendText(dst, s[taken:taken+n], limit)
+		taken += k
+		repaired = repaired || bad
+		if k < n || taken == len(s) {
+			return dst, taken, repaired
+		}
+		r, size := utf8.DecodeRuneInString(s[taken:])
+		if len(dst)+len(`\u0000`) > limit {
+			return dst, taken, repaired
+		}
+		dst = append(dst, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+		taken += size
+	}
+}
+
+// AppendDocLine appends a JSON document as [AppendJSONLine] appends the strings in it. What it holds besides strings is ASCII.
+func AppendDocLine(dst, doc []byte) (out []byte, repaired bool) {
+	s := string(doc)
+	if plain(s, false) == len(s) {
+		return append(dst, s...), false
+	}
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && s[i] != 0xef:
+			dst, repaired = append(dst, "\uFFFD"...), true
+		case r >= 0x7f && r <= 0x9f || lineEnd(r):
+			dst = append(dst, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+		default:
+			dst = utf8.AppendRune(dst, r)
+		}
+	}
+	return dst, repaired
+}
+
+// allowed returns the length of the prefix of s without the characters that only [AppendJSONLine] escapes.
+func allowed(s string) int {
+	if plain(s, false) == len(s) {
+		return len(s)
+	}
+	for i, r := range s {
+		if r >= 0x7f && r <= 0x9f || lineEnd(r) {
+			return i
+		}
+	}
+	return len(s)
+}
