@@ -38,7 +38,7 @@ func Rules() []Rule {
 		{Package: "internal/pool", Module: slices.Concat(ground, []string{"resolve"}), Outside: []string{xsync}},
 		{Package: "internal/ship", Module: slices.Concat(ground, []string{"resolve", "internal/pool"}), Outside: []string{xsync}},
 		{Package: "internal/hostport", Module: []string{"resolve"}},
-		{Package: "internal/stream", Module: ground, Outside: []string{xsys}},
+		{Package: "internal/stream", Module: []string{"delivery", "internal/ship"}},
 
 		{Package: "gelf", Module: slices.Concat(protocol, []string{"chunk"}), Outside: []string{compress, xsys}},
 		{Package: "syslog", Module: protocol},

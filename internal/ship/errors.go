@@ -52,9 +52,9 @@ func CauseOf(err error) delivery.Cause {
 		return delivery.CauseTLS
 	case errors.As(err, &op) && op.Op == "remote error": // an alert too: so crypto/tls marks those of a stream
 		return delivery.CauseTLS
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case isRefused(err):
 		return delivery.CauseRefused
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case isReset(err):
 		return delivery.CauseReset
 	case errors.Is(err, syscall.EMSGSIZE):
 		return delivery.CauseMTU

@@ -49,6 +49,18 @@ func guardGone(l Link) (gone <-chan struct{}) {
 	return l.Gone()
 }
 
+// goneWhy is why a link is gone: what it says itself, if it has a method Err, else that the peer closed.
+func goneWhy(l Link) (why error) {
+	defer guard(&why)
+	if e, ok := l.(interface{ Err() error }); ok {
+		why = e.Err()
+	}
+	if why == nil {
+		why = &Fault{delivery.CausePeerClosed, errGone}
+	}
+	return why
+}
+
 func guardDrain(ctx context.Context, l Link) (err error) {
 	defer guard(&err)
 	return l.Drain(ctx)

@@ -41,7 +41,7 @@ func (s *slot) run() {
 		case <-s.wake:
 		case <-linger.C:
 		case <-gone:
-			s.end(link, &Fault{delivery.CausePeerClosed, errGone})
+			s.end(link, goneWhy(link))
 		}
 	}
 }

@@ -35,6 +35,7 @@ type route struct {
 	slots    []*slot
 	retired  []*slot // of addresses that left, with a link that is not yet closed
 	batch    int     // most bytes dealt to a link at once
+	window   int     // bytes a link may hold unsettled
 	dealt    bool    // records were dealt since summon last looked
 	line     line    // those that records may be dealt to, while a hand is played
 	stride   pool.Stride
@@ -127,8 +128,10 @@ func (rt *route) follow() {
 		}
 		return !ep.live
 	})
-	// A link that hangs keeps its batch, and the memory between its records: all of them together must leave room for the others.
-	rt.batch = max(min(rt.limits.BatchBytes, rt.eng.opts.QueueBytes/4/max(len(rt.slots), 1)), minBatch)
+	// A link that hangs keeps what it holds, and the memory between its records: all of them together must leave room for the others.
+	share := rt.eng.opts.QueueBytes / 4 / max(len(rt.slots), 1)
+	rt.batch = max(min(rt.limits.BatchBytes, share), minBatch)
+	rt.window = min(rt.limits.Window, share)
 }
 
 // adopt takes over what the pool says of the address. The caller holds links.

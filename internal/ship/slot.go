@@ -124,7 +124,7 @@ func (s *slot) full(n int) bool {
 	if l.BatchRecords > 0 && l.Window == 0 && recs >= 2*l.BatchRecords {
 		return true
 	}
-	return s.inbox.bytes+s.sent+n > max(l.Window, s.route.batch)+s.route.batch
+	return s.inbox.bytes+s.sent+n > max(s.route.window, s.route.batch)+s.route.batch
 }
 
 // still is for how long s has made no progress, since it was first asked.
@@ -162,7 +162,7 @@ func (s *slot) take() *Batch {
 	if head == nil {
 		return nil
 	}
-	if s.sentRecs > 0 && s.sent+len(head.data) > l.Window {
+	if s.sentRecs > 0 && s.sent+len(head.data) > s.route.window {
 		s.blocked = true
 		return nil
 	}
@@ -180,7 +180,7 @@ func (s *slot) take() *Batch {
 	for r := s.inbox.head; r != nil; r = s.inbox.head {
 		n := len(b.recs)
 		if n > 0 && (most > 0 && n >= most || int(r.halve) != halve || bytes+len(r.data) > s.route.batch ||
-			s.sent+bytes+len(r.data) > max(l.Window, s.route.batch)) {
+			s.sent+bytes+len(r.data) > max(s.route.window, s.route.batch)) {
 			break
 		}
 		s.inbox.pop()

@@ -207,7 +207,7 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 		select {
 		case <-b.answered:
 		case <-guardGone(link):
-			err = &Fault{delivery.CausePeerClosed, errGone}
+			err = goneWhy(link)
 		case <-ctx.Done():
 			err = ctx.Err()
 		}

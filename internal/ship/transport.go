@@ -46,7 +46,8 @@ type Link interface {
 	Drain(ctx context.Context) error
 	// Close ends the link at once and unblocks Send and Drain. A Settle after it returned has no effect.
 	Close() error
-	// Gone is closed when the peer is known to be away, though nobody is sending; nil when that cannot be known.
+	// Gone is closed when the peer is known to be away, though nobody is sending; nil when that cannot be known. A link with a
+	// method Err() error is asked why then.
 	Gone() <-chan struct{}
 }
 
