@@ -119,7 +119,7 @@ func TestHTTPAnswersAndOutcomes(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := rigFor(t, Options{Bulk: bulk, Header: http.Header{"X-Key": {"hush-hush"}}}, "http://user:p%40ss@graylog.test:1", nil)
 					l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-					server := gelfd.ServeHTTP(l, gelfd.HTTPOptions{Answer: func(int) *gelfd.Answer { return &x.answer }})
+					server := gelfd.ServeHTTP(l, gelfd.HTTPOptions{Answer: func(int, gelfd.Request) *gelfd.Answer { return &x.answer }})
 					defer server.Close()
 					r.serve = func(c net.Conn) { l.conns <- c }
 					r.dialLink(t)
@@ -153,7 +153,7 @@ func TestHTTPAnswersAndOutcomes(t *testing.T) {
 // Of several requests in flight that fail alike, one is the evidence: eight would have the address rest as after eight outages.
 func TestHTTPOneOutageIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newHTTPRig(t, Options{}, gelfd.HTTPOptions{Answer: func(int) *gelfd.Answer { return &gelfd.Answer{Status: 503} }}, nil)
+		r := newHTTPRig(t, Options{}, gelfd.HTTPOptions{Answer: func(int, gelfd.Request) *gelfd.Answer { return &gelfd.Answer{Status: 503} }}, nil)
 		records := make([][]byte, 8)
 		for i := range records {
 			records[i] = []byte(`{"a":1}`)
@@ -185,7 +185,7 @@ func TestHTTPRequestsInFlight(t *testing.T) {
 			inFlight += by
 			top = max(top, inFlight)
 		}
-		r := newHTTPRig(t, Options{ConnsPerAddr: most}, gelfd.HTTPOptions{Answer: func(n int) *gelfd.Answer {
+		r := newHTTPRig(t, Options{ConnsPerAddr: most}, gelfd.HTTPOptions{Answer: func(n int, _ gelfd.Request) *gelfd.Answer {
 			if n > before {
 				count(1)
 				<-time.After(time.Second) // of a bubble: all that can come have come
@@ -262,7 +262,7 @@ func TestHTTPProxyIsNotUsed(t *testing.T) {
 // Close ends a request that waits for its answer, and every connection; a closed link sends nothing.
 func TestHTTPCloseUnblocksSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newHTTPRig(t, Options{}, gelfd.HTTPOptions{Answer: func(int) *gelfd.Answer { return &gelfd.Answer{Stall: true} }}, nil)
+		r := newHTTPRig(t, Options{}, gelfd.HTTPOptions{Answer: func(int, gelfd.Request) *gelfd.Answer { return &gelfd.Answer{Stall: true} }}, nil)
 		done := make(chan error)
 		go func() { done <- r.send(context.Background(), []byte(`{"a":1}`), []byte(`{"a":2}`)) }()
 		synctest.Wait()

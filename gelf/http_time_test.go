@@ -37,7 +37,7 @@ func TestR77_HTTPTimeout(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			stall := &gelfd.Answer{Stall: true}
-			r := newHTTPRig(t, x.o, gelfd.HTTPOptions{Answer: func(n int) *gelfd.Answer {
+			r := newHTTPRig(t, x.o, gelfd.HTTPOptions{Answer: func(n int, _ gelfd.Request) *gelfd.Answer {
 				if n == 2 {
 					return nil
 				}
@@ -63,7 +63,7 @@ func TestR77_HTTPTimeout(t *testing.T) {
 // The end of the caller's time is told as such; the end of the engine is no evidence against the address.
 func TestHTTPContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newHTTPRig(t, Options{}, gelfd.HTTPOptions{Answer: func(int) *gelfd.Answer { return &gelfd.Answer{Stall: true} }}, nil)
+		r := newHTTPRig(t, Options{}, gelfd.HTTPOptions{Answer: func(int, gelfd.Request) *gelfd.Answer { return &gelfd.Answer{Stall: true} }}, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 		defer cancel()
 		start := time.Now()

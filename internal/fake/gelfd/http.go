@@ -34,7 +34,7 @@ type HTTPOptions struct {
 	Idle    time.Duration // 0 → 60 s
 	// Answer replaces the judgement of a request that was read, by number from 1; nil → as Graylog does. It may be called for
 	// several at once.
-	Answer func(n int) *Answer
+	Answer func(n int, r Request) *Answer
 }
 
 // Answer is what a server says that has troubles of its own. The request's messages are not kept.
@@ -56,8 +56,9 @@ type Request struct {
 	Proto    string
 	Header   http.Header
 	Body     []byte
-	Status   int // what was answered; 0: nothing yet
-	Messages int // taken from it at once; what a bulk decoder holds back is not among them
+	Arrived  time.Time // all of it
+	Status   int       // what was answered; 0: nothing yet
+	Messages int       // taken from it at once; what a bulk decoder holds back is not among them
 }
 
 // HTTPServer receives GELF over HTTP, like one Graylog input. Its methods may be called from any goroutine.
@@ -191,14 +192,15 @@ func (s *HTTPServer) serve(w http.ResponseWriter, r *http.Request) {
 		return // the client gave up
 	}
 	s.mu.Lock()
-	s.requests = append(s.requests, Request{
+	request := Request{
 		Conn: session.number, From: session.from, Method: r.Method, URI: r.RequestURI, Host: r.Host, Proto: r.Proto,
-		Header: r.Header.Clone(), Body: raw,
-	})
+		Header: r.Header.Clone(), Body: raw, Arrived: time.Now(),
+	}
+	s.requests = append(s.requests, request)
 	n := len(s.requests)
 	s.mu.Unlock()
 	if s.opts.Answer != nil {
-		if a := s.opts.Answer(n); a != nil {
+		if a := s.opts.Answer(n, request); a != nil {
 			s.note(n, a.Status, 0)
 			s.instead(w, r, a)
 			return

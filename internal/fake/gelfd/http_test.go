@@ -171,7 +171,7 @@ func TestHTTPBulk(t *testing.T) {
 }
 
 func TestHTTPAnswersOnDemand(t *testing.T) {
-	s, c := serveHTTP(t, HTTPOptions{Answer: func(n int) *Answer {
+	s, c := serveHTTP(t, HTTPOptions{Answer: func(n int, _ Request) *Answer {
 		return map[int]*Answer{
 			1: {Status: 503, Header: http.Header{"Retry-After": {"3"}}, Body: "busy"},
 			2: {Stall: true},
