@@ -4,6 +4,23 @@
 // reach one node within five seconds. So the destination is chosen once per message: all its chunks leave from one socket to
 // one address, at a pace that a receive buffer takes. Messages, not datagrams, spread over all addresses of the target.
 //
+// # Over HTTP
+//
+// http and https send a POST request for each message, or with Options.Bulk for several. Requests take turns over all addresses of the
+// target, each by connections of its own that keep the target's name for Host and TLS; an HTTP proxy of the environment is not used.
+// Graylog answers 202 before it decodes, so a message counts as delivered when it was received. What an answer means:
+//
+//	2xx                              delivered
+//	413                              sent again in halves; a message alone as gzip, or cut, and later ones like it from the start
+//	401, 403, 407                    kept, told by OnError, asked again every few seconds until the credentials are right
+//	404, 405, 410, 421, redirects    the same: the URL is wrong. Redirects are not followed
+//	429, 503, 408, 425               kept; another address takes it, this one rests for as long as Retry-After says, a minute at most
+//	other 5xx, no answer             sent again, to another address first, until Delivery.Tries is used up: duplicates are possible
+//	other 4xx                        that message is dropped as rejected; from several in one request it is found by halves
+//
+// A request has at most 64 KiB. A longer message leaves as gzip, which the input finds out by itself unless it has bulk receiving on;
+// what stays too long is up to Options.Oversize.
+//
 // # What a record becomes
 //
 //	slog          GELF
@@ -19,7 +36,7 @@
 //
 // # What is mended
 //
-// Graylog answers nothing, neither over UDP nor TCP, and drops silently what it does not like. So a record is made such that
+// Graylog does not tell, over none of the ways, what it drops because it does not like it. So a record is made such that
 // all of it arrives, and each change is counted in [delivery.Stats] as Repaired:
 //
 //   - booleans become "true" and "false", unsigned integers above 63 bits, NaN and the infinities strings;

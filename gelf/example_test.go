@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
@@ -33,6 +35,38 @@ func ExampleNewHandler_errors() {
 	// Output:
 	// gelf: target: no port; it is always required
 	// gelf: option ChunkSize: 100000 is outside 64…65507
+}
+
+// By HTTPS each message is one request, or with Bulk part of one, and every node behind the name gets its share. User-info becomes
+// Basic authentication; any other credentials are a header.
+func ExampleNewHandler_https() {
+	h, err := gelf.NewHandler("https://graylog.example.org:12202", &gelf.Options{
+		Header: http.Header{"X-Log-Token": {os.Getenv("LOG_TOKEN")}},
+		Bulk:   true, // only when the input has bulk receiving on
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer h.Close()
+
+	slog.New(h).Info("order paid", "order", 8731)
+}
+
+// Datagrams are not compressed here, to save processor time. A message that 128 of them cannot carry, some 150 KB of text, goes as
+// gzip by another way; all others stay on UDP.
+func ExampleOptions_fallback() {
+	h, err := gelf.NewHandler("udp://graylog.example.org:12201", &gelf.Options{
+		Compression: gelf.CompressNone,
+		Fallback:    "http://graylog.example.org:12202/gelf",
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer h.Close()
+
+	slog.New(h).Info("report", "body", strings.Repeat("a long text ", 100_000))
 }
 
 // In a process that may be frozen after any call, Sync sends inside the log call, and Ready looks the name up in the init phase.

@@ -2,10 +2,10 @@ package gelf
 
 import "fmt"
 
-// StatusError is an HTTP answer that is no success, as errors hold it: always a *StatusError. The udp transport has none.
+// StatusError is an HTTP answer that is no success, as errors hold it: always a *StatusError. Only http and https have any.
 type StatusError struct {
 	Status int    // the status code
-	Text   string // the beginning of the body, without secrets
+	Text   string // the beginning of the body, in one line, without the handler's credentials; of a redirect where it leads
 }
 
 // Error returns the status and the text.
