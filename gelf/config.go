@@ -31,7 +31,7 @@ const (
 	minPacketRate     = 64 // 128 chunks have 2 s to leave
 	maxConns          = 256
 	defaultConns      = 1
-	defaultConnsHTTP  = 8 // opened as they are needed: a request waits for its answer, so one alone sends one message a round trip
+	defaultConnsHTTP  = 8 // without Bulk; opened as they are needed: a request waits for its answer, so one sends one message a round trip
 	defaultConnAge    = 5 * time.Minute
 	defaultSend       = 10 * time.Second
 	defaultSendHTTP   = 30 * time.Second
@@ -209,7 +209,10 @@ func (c *config) transport(t target) (ship.Transport, error) {
 func (c *config) connTo(t target) connConfig {
 	n, send := defaultConns, defaultSend
 	if t.overHTTP() {
-		n, send = defaultConnsHTTP, defaultSendHTTP
+		send = defaultSendHTTP
+		if !c.bulk {
+			n = defaultConnsHTTP
+		}
 	}
 	conn := c.conn
 	conn.perAddr = cmp.Or(conn.perAddr, n)

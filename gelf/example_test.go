@@ -66,7 +66,7 @@ func ExampleOptions_fallback() {
 	}
 	defer h.Close()
 
-	slog.New(h).Info("report", "body", strings.Repeat("a long text ", 100_000))
+	slog.New(h).Info("report\n" + strings.Repeat("a long line\n", 50_000))
 }
 
 // In a process that may be frozen after any call, Sync sends inside the log call, and Ready looks the name up in the init phase.

@@ -20,7 +20,7 @@ const (
 	maxBody = 64 << 10
 	// minBody ends the search for the size of body that a server takes: one that refuses a kilobyte refuses everything.
 	minBody = 1 << 10
-	// bulkBytes is what is dealt to a link at once with Bulk. The rest of maxBody is for the line ends, of which a batch of the
+	// bulkBytes is what is dealt to a link for each request with Bulk. The rest of maxBody is for the line ends, of which a batch of the
 	// shortest messages has fewer than a thousand.
 	bulkBytes = maxBody - 1<<10
 	// idleTime closes an unused connection before the server does, after 60 s: what is sent just then would be lost with it.
@@ -90,11 +90,13 @@ func newHTTP(c httpConfig) *httpTransport {
 	return t
 }
 
-// Limits implements [ship.Transport]. Without Bulk as many records are dealt at once as there may be requests: one that waits in a
-// link could have gone to another address.
+// Limits implements [ship.Transport]. As much is dealt at once as may be in flight: a record that waits in a link could have gone to
+// another address.
 func (t *httpTransport) Limits() ship.Limits {
 	l := ship.Limits{LinksPerAddr: 1, BatchBytes: bulkBytes, MaxAge: t.config.age}
-	if !t.config.bulk {
+	if t.config.bulk {
+		l.BatchBytes *= t.config.perAddr
+	} else {
 		l.BatchRecords = t.config.perAddr
 	}
 	return l

@@ -110,6 +110,29 @@ func TestR46_HTTPStalledNode(t *testing.T) {
 	})
 }
 
+// R45: 3134 records at up to 5000 a second over three nodes: by the nodes' own counts of requests each gets a third, give or take two,
+// over connections that all live to the end.
+func TestR45_HTTPThirds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 3134
+		h, nodes := httpNodes(t, Options{Delivery: delivery.Options{RecordRate: 5000}}, new(gelfd.HTTPOptions), new(gelfd.HTTPOptions), new(gelfd.HTTPOptions))
+		for i := range n {
+			slog.New(h).Info("m", "n", i)
+		}
+		if err := flushWithin(t, h, time.Minute); err != nil {
+			t.Error(err)
+		}
+		for i, s := range nodes {
+			if got := len(s.Requests()); got < n/3-2 || got > n/3+3 || len(s.Messages()) != got || s.Conns() != s.Open() {
+				t.Errorf("node %d: %d requests, %d messages of %d; %d connections, %d open", i, got, len(s.Messages()), n, s.Conns(), s.Open())
+			}
+		}
+		if s := h.Stats(); s.Delivered != n || s.Resent != 0 || s.Reconnects != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 // R49: the only node takes connections and nothing else. Memory stays within the budget, and log calls do not wait.
 func TestR49_HTTPPeerThatNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

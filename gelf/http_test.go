@@ -229,6 +229,7 @@ func TestHTTPLimits(t *testing.T) {
 		{Options{}, ship.Limits{LinksPerAddr: 1, BatchBytes: 64512, BatchRecords: 8, MaxAge: 5 * time.Minute}},
 		{Options{ConnsPerAddr: 2, ConnAge: -1}, ship.Limits{LinksPerAddr: 1, BatchBytes: 64512, BatchRecords: 2}},
 		{Options{Bulk: true, ConnAge: time.Minute}, ship.Limits{LinksPerAddr: 1, BatchBytes: 64512, MaxAge: time.Minute}},
+		{Options{Bulk: true, ConnsPerAddr: 3}, ship.Limits{LinksPerAddr: 1, BatchBytes: 3 * 64512, MaxAge: 5 * time.Minute}},
 	} {
 		if got := rigFor(t, x.o, "http://h:1", nil).Limits(); got != x.want {
 			t.Errorf("%+v, want %+v", got, x.want)

@@ -86,7 +86,8 @@ type Options struct {
 
 	// ConnsPerAddr is the most connections to each address, 256 at most; negative is an error. With tcp and tls all of them are
 	// kept open, and 0 means 1; more give up order towards an address. With http and https they are opened as requests need
-	// them, and 0 means 8. Not with udp: must be zero.
+	// them, and 0 means 8, with Bulk 1: a request waits for its answer, so over a long way more carry more. Not with udp: must be
+	// zero.
 	ConnsPerAddr int
 
 	// ConnAge is the time after which a connection is replaced, between messages, ±20 %. 0 means 5 min; negative means never. Not

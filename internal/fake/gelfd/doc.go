@@ -1,7 +1,7 @@
 // Package gelfd is a GELF receiver for tests and examples. It refuses what Graylog refuses, drops the fields that Graylog drops,
 // and says which and why: a fake that accepts everything proves nothing about a sender.
 //
-// [Listen] starts a receiver on a UDP socket. [Decode] is the same judgement without a socket, for tests that want to know
+// [Listen] starts a receiver on a UDP socket, [ListenHTTP] one for requests. [Decode] is the same judgement without a socket, for tests that want to know
 // whether every field of a payload would be kept.
 package gelfd
 
