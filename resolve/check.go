@@ -2,9 +2,7 @@ package resolve
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"time"
 )
@@ -41,8 +39,20 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
-// Check asks one address for its health. It is called for several addresses at once, from goroutines of its caller, and must
-// return when ctx ends. Checks are not available yet: [Options.Validate] refuses them.
+// Check asks one address for its health. It is called for several addresses at once, from goroutines of its caller, and must return
+// when ctx ends, which it does after half of CheckEvery; one that does not has failed, and is not called again for that address before
+// it has returned. A panic is a failure.
+//
+// Two methods are optional. Validate() error is called by constructors of handlers. SkipConnected() bool says that an address to which
+// a connection is open need not be checked: what the check would find out is known.
+//
+// How health is made of reports, failures and what sends meet:
+//
+//   - a Report acts at once, and its State holds until another one comes, or nothing has come for 10 intervals;
+//   - three errors in a row are a State of Down;
+//   - without a Check, or beside it, three failures of sends or dials in a row take an address out for 10 to 30 s, but never more
+//     than half of the addresses (rounded down) at once. A Report of Up or Degraded ends that;
+//   - when no address is left, all are used but those in Maint.
 type Check interface {
 	Check(ctx context.Context, addr netip.AddrPort) (Report, error)
 }
@@ -64,30 +74,3 @@ type Choice struct {
 	Records, Bytes int            // what this datagram message, write or request carries
 	Why            string         // the rule that chose
 }
-
-// SRV finds the targets of an SRV name (RFC 2782), with their priorities and weights. It is not available yet: its Validate and
-// Resolve say so.
-func SRV(name string, r *net.Resolver) Resolver { return notYet{"SRV"} }
-
-// TCPCheck takes an address for healthy when it accepts a connection; port 0 is the service's own. It is not available yet: its
-// Validate and Check say so.
-func TCPCheck(port int) Check { return notYet{"TCPCheck"} }
-
-// HTTPCheck asks the address by HTTP: 200 is up, 429 degraded, 503 down, anything else a failure. The host of url is replaced by
-// the address; a port in url is kept. It is not available yet: its Validate and Check say so.
-func HTTPCheck(url string) Check { return notYet{"HTTPCheck"} }
-
-// AgentCheck asks an agent that speaks HAProxy's agent-check protocol on port. It is not available yet: its Validate and Check say
-// so.
-func AgentCheck(port int) Check { return notYet{"AgentCheck"} }
-
-// notYet holds the place of something whose machinery comes with a later release.
-type notYet struct{ what string }
-
-func (n notYet) Validate() error {
-	return errors.New("resolve: " + n.what + " is not available yet")
-}
-
-func (n notYet) Resolve(context.Context) (Answer, error) { return Answer{}, n.Validate() }
-
-func (n notYet) Check(context.Context, netip.AddrPort) (Report, error) { return Report{}, n.Validate() }

@@ -10,12 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 )
-
-// lookupLimit ends a look-up. The 5 s for each query that package net allows are far too long for something that records wait for.
-const lookupLimit = 2 * time.Second
 
 // DNS looks up the A and AAAA records of a name. The hostport is "name:port", with a numeric port; "192.0.2.1:port" and
 // "[2001:db8::1]:port" need no look-up. A final dot ("logs.example.com.:12201") saves the queries of the search list.
@@ -27,15 +22,14 @@ const lookupLimit = 2 * time.Second
 // listens on the connections that r's Dial makes; names from the hosts file have none.
 func DNS(hostport string, r *net.Resolver) Resolver {
 	t, err := parseTarget(hostport)
-	return &dns{hostport: hostport, target: t, err: err, resolver: r}
+	return &dns{hostport: hostport, target: t, err: err, asker: asker{resolver: r}}
 }
 
 type dns struct {
 	hostport string
 	target   target
 	err      error // what is wrong with hostport
-	resolver *net.Resolver
-	slow     atomic.Bool
+	asker
 }
 
 // String returns the hostport, for error texts.
@@ -45,53 +39,19 @@ func (d *dns) String() string { return d.hostport }
 func (d *dns) Validate() error { return d.err }
 
 // Resolve implements [Resolver].
-//
-// Within its 2 s a look-up asks a second time, or the next server, when a query is not answered: see [wire]. A server that needs long
-// for every answer would never be heard that way, so after a look-up that ran out of time the next one waits for its first query to
-// the end, and the one after a failure of that does not.
-func (d *dns) Resolve(ctx context.Context) (Answer, error) {
+func (d *dns) Resolve(ctx context.Context) (a Answer, err error) {
 	if d.err != nil {
 		return Answer{}, d.err
 	}
 	if d.target.addr.IsValid() {
 		return Answer{Endpoints: d.endpoints([]netip.Addr{d.target.addr})}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
-	defer cancel()
-	slow := d.slow.Load()
-	w := newWire(ctx, slow)
-	addrs, err := listening(d.resolver, w).LookupNetIP(ctx, "ip", d.target.host)
-	if err != nil {
-		var failed *net.DNSError
-		if errors.As(err, &failed) && failed.IsTimeout {
-			d.slow.Store(!slow)
-		}
-		if failed != nil && d.resolver != nil && d.resolver.Dial != nil {
-			// Package net names the server of resolv.conf, which a Dial of one's own need not have asked.
-			here := *failed
-			here.Server = ""
-			err = &here
-		}
-		return Answer{}, fmt.Errorf("resolve: %w", err)
-	}
-	return Answer{Endpoints: reachable(d.endpoints(addrs), connect), TTL: w.smallest()}, nil
-}
-
-// listening returns r with w on its connections, where r has a Dial of its own or can be given one.
-func listening(r *net.Resolver, w *wire) *net.Resolver {
-	if r == nil {
-		r = &net.Resolver{PreferGo: true}
-	}
-	if !r.PreferGo {
-		return r
-	}
-	dial := r.Dial
-	if dial == nil {
-		var d net.Dialer
-		dial = d.DialContext
-	}
-	// A resolver for this look-up alone: the shared one must not be changed, and it would share queries between look-ups.
-	return &net.Resolver{PreferGo: true, StrictErrors: r.StrictErrors, Dial: w.dial(dial)}
+	a.TTL, err = d.ask(ctx, func(ctx context.Context, r *net.Resolver) error {
+		addrs, err := r.LookupNetIP(ctx, "ip", d.target.host)
+		a.Endpoints = reachable(d.endpoints(addrs), connect)
+		return d.plain(err)
+	})
+	return a, err
 }
 
 // endpoints gives addrs the port, each once. Names from the hosts file come as IPv4-mapped IPv6 addresses.
@@ -184,9 +144,7 @@ func (s *static) Resolve(ctx context.Context) (Answer, error) {
 	var failed error
 	for i, a := range answers {
 		all.Endpoints = append(all.Endpoints, a.Endpoints...)
-		if a.TTL > 0 && (all.TTL == 0 || a.TTL < all.TTL) {
-			all.TTL = a.TTL
-		}
+		all.TTL = shorter(all.TTL, a.TTL)
 		switch {
 		case failed == nil:
 			failed = errs[i]

@@ -286,13 +286,13 @@ func TestStatic(t *testing.T) {
 func TestValidate(t *testing.T) {
 	for want, r := range map[string]Resolver{
 		"": DNS("logs.test:514", nil),
-		`resolve: "logs.test": the port is missing: write host:port`: DNS("logs.test", nil),
-		"resolve: Static needs at least one host:port":               Static(),
-		`resolve: "b:x": the port must be a number from 1 to 65535`:  Static("a:1", "b:x", "c"),
-		"resolve: SRV is not available yet":                          SRV("_gelf._udp.logs.test", nil),
-		`resolve: ":0": the port must be a number from 1 to 65535`:   DNS(":0", nil),
-		`resolve: "[::1]": the port is missing: write host:port`:     Static("[::1]"),
-		"resolve: host:port must not hold user-info":                 DNS("me:secret@logs.test:1", nil),
+		`resolve: "logs.test": the port is missing: write host:port`:                        DNS("logs.test", nil),
+		"resolve: Static needs at least one host:port":                                      Static(),
+		`resolve: "b:x": the port must be a number from 1 to 65535`:                         Static("a:1", "b:x", "c"),
+		`resolve: SRV: "_gelf..": a part of the host name is empty or longer than 63 bytes`: SRV("_gelf..", nil),
+		`resolve: ":0": the port must be a number from 1 to 65535`:                          DNS(":0", nil),
+		`resolve: "[::1]": the port is missing: write host:port`:                            Static("[::1]"),
+		"resolve: host:port must not hold user-info":                                        DNS("me:secret@logs.test:1", nil),
 	} {
 		err := r.(interface{ Validate() error }).Validate()
 		if want == "" && err == nil {

@@ -3,6 +3,7 @@ package resolve_test
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/wholelog/wholelog/resolve"
@@ -44,4 +45,40 @@ func ExampleDNS() {
 	}
 	fmt.Println(options.Validate())
 	// Output: <nil>
+}
+
+// Graylog is asked over HTTP whether it wants messages, and nodes of the sender's own zone are preferred.
+func ExampleHTTPCheck() {
+	options := resolve.Options{
+		Resolver:   resolve.DNS("logs.example.com.:12201", nil),
+		Zone:       "eu-1a",
+		Check:      resolve.HTTPCheck("http://logs.example.com:9000/api/system/lbstatus"),
+		CheckEvery: 5 * time.Second,
+	}
+	fmt.Println(options.Validate())
+	// Output: <nil>
+}
+
+func ExampleSRV() {
+	options := resolve.Options{Resolver: resolve.SRV("_gelf._udp.example.com.", nil), Check: resolve.AgentCheck(8081)}
+	fmt.Println(options.Validate())
+	// Output: <nil>
+}
+
+// A Check of one's own: a receiver is degraded when its answer is slow.
+func ExampleCheck() {
+	options := resolve.Options{Check: slowness{resolve.TCPCheck(9000)}}
+	fmt.Println(options.Validate())
+	// Output: <nil>
+}
+
+type slowness struct{ of resolve.Check }
+
+func (s slowness) Check(ctx context.Context, addr netip.AddrPort) (resolve.Report, error) {
+	began := time.Now()
+	r, err := s.of.Check(ctx, addr)
+	if took := time.Since(began); err == nil && took > 100*time.Millisecond {
+		r = resolve.Report{State: resolve.Degraded, Note: "connected after " + took.String()}
+	}
+	return r, err
 }

@@ -1,7 +1,6 @@
 package resolve
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -15,8 +14,6 @@ const minRefresh = 100 * time.Millisecond
 // minCheckEvery is the shortest explicit CheckEvery: the half of it must do for a connection across a network.
 const minCheckEvery = 100 * time.Millisecond
 
-var errNotYet = errors.New("not available in this version")
-
 // Options says how addresses are found, judged and chosen. The zero value is the default.
 type Options struct {
 	// Resolver finds the addresses; nil means DNS of the target's host and port. Whatever it finds, the target's host stays the
@@ -27,8 +24,9 @@ type Options struct {
 	// Refresh is the age at which an answer is looked up again, ±20 %; 0 means 60 s, shortened by a smaller TTL but not below 5 s.
 	// An explicit value holds as it is, whatever the TTL; below 100 ms is an error.
 	Refresh time.Duration
-	// Zone, with Resolver nil or from DNS, asks "<Zone>.<host>" first and falls back to host. It is not available yet: a value is
-	// an error.
+	// Zone, such as "eu-central-1a", prefers the addresses of "<Zone>.<host>". Those of host itself are used as long as there are
+	// none, or none that is fit for use. When the zone's name cannot be looked up, what was last found there serves, else host. It
+	// needs a Resolver that is nil or from DNS, and a host that is a name; else it is an error.
 	Zone string
 	// Check asks each address for its health; nil means that health is observed from sends alone, which cannot see that the
 	// receiver of datagrams is dead: its share is then lost, uncounted.
@@ -50,13 +48,16 @@ func (o Options) Validate() error {
 		return invalid("Policy", fmt.Errorf("%d is not known", uint8(o.Policy)))
 	case o.Refresh < 0 || o.Refresh > 0 && o.Refresh < minRefresh:
 		return invalid("Refresh", fmt.Errorf("%v is neither 0 nor at least %v", o.Refresh, minRefresh))
-	case o.Zone != "":
-		return invalid("Zone", errNotYet)
 	case o.CheckEvery < 0 || o.CheckEvery > 0 && o.CheckEvery < minCheckEvery:
 		return invalid("CheckEvery", fmt.Errorf("%v is neither 0 nor at least %v", o.CheckEvery, minCheckEvery))
 	}
 	if err := validate(o.Resolver); err != nil {
 		return invalid("Resolver", err)
+	}
+	if o.Zone != "" {
+		if err := validZone(o.Zone, o.Resolver); err != nil {
+			return invalid("Zone", err)
+		}
 	}
 	if err := validate(o.Check); err != nil {
 		return invalid("Check", err)

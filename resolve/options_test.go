@@ -42,14 +42,20 @@ func TestOptionsValidate(t *testing.T) {
 		"policy":            {Options{Policy: 2}, "Policy: 2 is not known"},
 		"refresh below 0":   {Options{Refresh: -time.Second}, "Refresh: -1s is neither 0 nor at least 100ms"},
 		"refresh too small": {Options{Refresh: 100*time.Millisecond - 1}, "Refresh: 99.999999ms is neither 0 nor at least 100ms"},
-		"zone":              {Options{Zone: "a"}, "Zone: not available in this version"},
+		"zone":              {Options{Zone: "eu-1a"}, ""},
+		"zone of DNS":       {Options{Zone: "eu-1a", Resolver: DNS("x:1", nil)}, ""},
+		"zone of IP":        {Options{Zone: "eu-1a", Resolver: DNS("[::1]:1", nil)}, "Zone: the host must be a name, not an IP address"},
+		"zone of others":    {Options{Zone: "eu-1a", Resolver: easy{}}, "Zone: it works with Resolver nil or from DNS only"},
+		"no zone":           {Options{Zone: "."}, "Zone: a part of the host name is empty or longer than 63 bytes"},
+		"odd zone":          {Options{Zone: "a b"}, "Zone: the host name may hold letters, digits, hyphens, underscores and dots only"},
+		"long zone":         {Options{Zone: strings.Repeat("a23456789.", 25) + "a", Resolver: DNS("example.com:1", nil)}, "Zone: the host name is longer than 253 bytes"},
 		"check below 0":     {Options{CheckEvery: -1}, "CheckEvery: -1ns is neither 0 nor at least 100ms"},
 		"check too often":   {Options{CheckEvery: 100*time.Millisecond - 1}, "CheckEvery: 99.999999ms is neither 0 nor at least 100ms"},
 		"check":             {Options{Check: sound{}, CheckEvery: 100 * time.Millisecond}, ""},
 		"bad check":         {Options{Check: sound{bad}}, "Check: fussy: no"},
 		"resolver":          {Options{Resolver: &fussy{bad}}, "Resolver: fussy: no"},
 		"panicking":         {Options{Resolver: (*fussy)(nil)}, "Resolver: its Validate panicked: runtime error: invalid memory address or nil pointer dereference"},
-		"SRV":               {Options{Resolver: SRV("x", nil)}, "Resolver: resolve: SRV is not available yet"},
+		"SRV":               {Options{Resolver: SRV("x y", nil)}, `Resolver: resolve: SRV: "x y": the host name may hold letters, digits, hyphens, underscores and dots only`},
 		"DNS":               {Options{Resolver: DNS("x", nil)}, `Resolver: resolve: "x": the port is missing: write host:port`},
 	} {
 		err := c.o.Validate()
@@ -59,22 +65,6 @@ func TestOptionsValidate(t *testing.T) {
 	}
 	if err := (Options{Resolver: &fussy{bad}}).Validate(); !errors.Is(err, bad) {
 		t.Errorf("the cause is lost: %v", err)
-	}
-}
-
-func TestChecksSayThatTheyAreNotThere(t *testing.T) {
-	for name, c := range map[string]Check{
-		"TCPCheck":   TCPCheck(0),
-		"HTTPCheck":  HTTPCheck("http://x:9000/api/system/lbstatus"),
-		"AgentCheck": AgentCheck(9000),
-	} {
-		want := "resolve: " + name + " is not available yet"
-		if err := c.(interface{ Validate() error }).Validate(); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
-		if r, err := c.Check(t.Context(), netip.AddrPort{}); r != (Report{}) || err == nil || err.Error() != want {
-			t.Errorf("%+v, %v, want %s", r, err, want)
-		}
 	}
 }
 

@@ -219,6 +219,9 @@ func (p *Pool) land(f *flight, r result) {
 	if r.err != nil {
 		p.stats.LookupErrors++
 		p.next = now.Add(p.c.Backoff.Delay(p.failures))
+		if refresh := now.Add(p.interval(r.TTL)); len(found) > 0 && refresh.Before(p.next) {
+			p.next = refresh // what was found is as old as any answer by then
+		}
 		if soonest := p.soonest(); p.next.Before(soonest) {
 			p.next = soonest
 		}

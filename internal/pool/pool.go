@@ -165,8 +165,15 @@ func New(c Config) *Pool {
 		members: make(map[netip.AddrPort]*member),
 		checks:  newChecks(c.Options),
 	}
-	p.name = fmt.Sprintf("%T", c.Options.Resolver)
-	if s, ok := c.Options.Resolver.(fmt.Stringer); ok {
+	if o := &p.c.Options; o.Zone != "" {
+		if z, ok := o.Resolver.(interface {
+			Zonal(zone string) resolve.Resolver
+		}); ok { // always, if the options are valid
+			o.Resolver = z.Zonal(o.Zone)
+		}
+	}
+	p.name = fmt.Sprintf("%T", p.c.Options.Resolver)
+	if s, ok := p.c.Options.Resolver.(fmt.Stringer); ok {
 		p.name = fmt.Sprint(s) // not s.String(), which may panic
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())

@@ -1,5 +1,5 @@
 // Package dnsd is a small DNS server on loopback for tests and demonstrations. What it answers is set per name and may be
-// changed while it runs: rotating and fixed sets, aliases, every kind of failure, delay and silence. It counts what it is asked.
+// changed while it runs: rotating and fixed sets, aliases, services, every kind of failure, delay and silence. It counts what it is asked.
 //
 //	s, err := dnsd.Start()
 //	defer s.Close()
@@ -25,6 +25,7 @@ import (
 // Answer says how one name is answered. The zero value is an empty NOERROR answer.
 type Answer struct {
 	Addrs     []netip.Addr  // A and AAAA records, by the family of each
+	SRV       []SRV         // SRV records
 	Fixed     bool          // keep the order; otherwise it turns by one address with every query, as AWS and dnsmasq do
 	TTL       time.Duration // of every record, in whole seconds
 	CNAME     string        // the name is an alias: this record first, then what the target answers
@@ -32,6 +33,12 @@ type Answer struct {
 	Delay     time.Duration // before the answer
 	Silent    bool          // no answer at all
 	Truncated bool          // over UDP only the TC bit, so that the client comes again over TCP
+}
+
+// SRV is a record that names a host and port of a service (RFC 2782).
+type SRV struct {
+	Priority, Weight, Port uint16
+	Target                 string // "." for a service that is not offered
 }
 
 // key is a name and a type; type 0 stands for all types that have no entry of their own.
@@ -263,7 +270,7 @@ func (s *Server) answer(q question, udp bool) (packet []byte, delay time.Duratio
 	return r.buf, a.Delay
 }
 
-// fill writes the records of a: the aliases on the way, then the addresses of the family asked for.
+// fill writes the records of a: the aliases on the way, then what was asked for, of addresses those of the family.
 func (s *Server) fill(r *response, q question, a Answer, turn int) {
 	owner := q.name
 	for range maxAliases {
@@ -273,6 +280,12 @@ func (s *Server) fill(r *response, q question, a Answer, turn int) {
 		r.cname(owner, a.CNAME, a.TTL)
 		owner = canonical(a.CNAME)
 		a, _ = s.find(owner, q.typ)
+	}
+	if q.typ == TypeSRV {
+		for _, srv := range a.SRV {
+			r.srv(owner, srv, a.TTL)
+		}
+		return
 	}
 	var addrs []netip.Addr
 	for _, addr := range a.Addrs {

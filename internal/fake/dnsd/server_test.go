@@ -343,3 +343,29 @@ func TestCloseWithWorkUnderWay(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestServices(t *testing.T) {
+	s := start(t)
+	s.Set("_gelf._udp.logs.test", Answer{TTL: time.Minute, SRV: []SRV{
+		{Priority: 1, Weight: 2, Port: 12201, Target: "a.test"}, {Priority: 3, Weight: 4, Port: 514, Target: "b.test."},
+	}})
+	s.Set("_none._udp.logs.test", Answer{SRV: []SRV{{Target: "."}}})
+	s.Set("alias.test", Answer{CNAME: "_gelf._udp.logs.test"})
+	for name, want := range map[string]string{
+		"_gelf._udp.logs.test.": "{a.test. 12201 1 2} {b.test. 514 3 4} ",
+		"_none._udp.logs.test.": "{. 0 0 0} ",
+		"alias.test.":           "{a.test. 12201 1 2} {b.test. 514 3 4} ",
+	} {
+		_, records, err := s.Resolver().LookupSRV(t.Context(), "", "", name)
+		got := ""
+		for _, r := range records {
+			got += fmt.Sprint(*r, " ")
+		}
+		if got != want || err != nil {
+			t.Errorf("%s: %s, %v, want %s", name, got, err, want)
+		}
+	}
+	if n := s.Queries("_gelf._udp.logs.test", TypeSRV); n != 1 {
+		t.Errorf("counted %d questions", n)
+	}
+}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Type is a record type (RFC 1035 §3.2.2, RFC 3596 §2.1).
+// Type is a record type (RFC 1035 §3.2.2, RFC 3596 §2.1, RFC 2782).
 type Type uint16
 
 // The types the server knows.
@@ -15,6 +15,7 @@ const (
 	TypeA     Type = 1
 	TypeCNAME Type = 5
 	TypeAAAA  Type = 28
+	TypeSRV   Type = 33
 )
 
 // RCode is a response code (RFC 1035 §4.1.1).
@@ -120,6 +121,14 @@ func (r *response) record(owner string, typ Type, ttl time.Duration, data []byte
 
 func (r *response) cname(owner, target string, ttl time.Duration) {
 	r.record(owner, TypeCNAME, ttl, appendName(nil, target))
+}
+
+func (r *response) srv(owner string, s SRV, ttl time.Duration) {
+	var data []byte
+	for _, n := range []uint16{s.Priority, s.Weight, s.Port} {
+		data = binary.BigEndian.AppendUint16(data, n)
+	}
+	r.record(owner, TypeSRV, ttl, appendName(data, s.Target))
 }
 
 func (r *response) address(owner string, addr netip.Addr, ttl time.Duration) {
