@@ -194,15 +194,15 @@ func (o Options) unusable(t, fallback target) error {
 	return nil
 }
 
-// transport makes what speaks the scheme of t. It is the one place that knows which schemes there are transports for.
-func (c *config) transport(t target) (ship.Transport, error) {
+// transport makes what speaks the scheme of t, one of those that parseTarget lets pass.
+func (c *config) transport(t target) ship.Transport {
 	switch t.scheme {
 	case "udp":
-		return newUDP(c.udp), nil
-	case "http", "https":
-		return newHTTP(c.httpTo(t)), nil
+		return newUDP(c.udp)
+	case "tcp", "tls":
+		return newTCP(c.connTo(t))
 	}
-	return nil, fmt.Errorf("scheme %s is not available in this version", t.scheme)
+	return newHTTP(c.httpTo(t))
 }
 
 // connTo returns what a transport over connections to t needs to know.

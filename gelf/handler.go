@@ -43,11 +43,13 @@ type core struct {
 // NewHandler returns a handler that sends to target, one of
 //
 //	udp://host:port                       datagrams; a long message is chunked
+//	tcp://host:port                       one connection to each address, a frame with NUL behind it for each message
+//	tls://host:port                       the same over TLS
 //	http://user:password@host:port/path   a request for each message, or for several with Options.Bulk
 //	https://user:password@host:port/path  the same over TLS
 //
 // The port is always required; an IPv6 address stands in brackets. Without a path, HTTP uses /gelf; user-info is optional and becomes
-// Basic authentication. The schemes tcp and tls are read, and not available in this version.
+// Basic authentication.
 //
 // It fails only when target or an option is wrong, with an error that names it and a nil handler. It neither looks up the
 // host nor connects: that begins with the first record or Ready, and until it succeeds records wait.
@@ -80,32 +82,20 @@ func open(url string, o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	var main, fallback ship.Route
-	if main, err = c.route(t, o.Resolve, o.Delivery); err != nil {
-		return nil, fmt.Errorf("target: %w", err)
-	}
+	main := newRoute(c.transport(t), o.Resolve, o.Delivery)
+	var fallback ship.Route
 	if o.Fallback != "" {
 		r, err := c.resolveFallback(o.Resolve)
-		if err == nil {
-			fallback, err = c.route(c.fallback, r, o.Delivery)
-		}
 		if err != nil {
 			return nil, fmt.Errorf("option Fallback: %w", err)
 		}
+		fallback = newRoute(c.transport(c.fallback), r, o.Delivery)
 	}
 	o.Delivery.SendTimeout = c.sendTimeout()
 	return newHandler(c, main, fallback, o.Delivery), nil
 }
 
-// route makes the way to t.
-func (c *config) route(t target, r resolve.Options, d delivery.Options) (ship.Route, error) {
-	transport, err := c.transport(t)
-	if err != nil {
-		return ship.Route{}, err
-	}
-	return newRoute(transport, r, d), nil
-}
-
+// newRoute makes a way over any transport.
 func newRoute(t ship.Transport, r resolve.Options, d delivery.Options) ship.Route {
 	return ship.Route{Transport: t, Pool: pool.New(pool.Config{Options: r, Backoff: d.Backoff})}
 }

@@ -75,8 +75,6 @@ func TestR44_WrongTargets(t *testing.T) {
 		"gopher://h:1":                   "target: scheme is unknown",
 		secret + "://h:1":                "target: scheme is unknown",
 		"://h:1":                         "target: scheme is unknown",
-		"tcp://h:1":                      "target: scheme tcp is not available",
-		"tls://h:1":                      "target: scheme tls is not available",
 		"http:h:1":                       "target: no //host after http:; want http://host:port",
 		"http":                           "target: no scheme",
 		"http://":                        "target: no host",

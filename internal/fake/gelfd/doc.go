@@ -1,8 +1,8 @@
 // Package gelfd is a GELF receiver for tests and examples. It refuses what Graylog refuses, drops the fields that Graylog drops,
 // and says which and why: a fake that accepts everything proves nothing about a sender.
 //
-// [Listen] starts a receiver on a UDP socket, [ListenHTTP] one for requests. [Decode] is the same judgement without a socket, for tests that want to know
-// whether every field of a payload would be kept.
+// [Listen] starts a receiver on a UDP socket, [ListenTCP] one for TCP and TLS, [ListenHTTP] one for HTTP. [Decode] is the same
+// judgement without a socket, for tests that want to know whether every field of a payload would be kept.
 package gelfd
 
 import "fmt"
@@ -13,6 +13,7 @@ type Reason string
 // The reasons for refusing. Graylog tells a sender none of them.
 const (
 	BadType    Reason = "type"          // the first two bytes name no known form, or there are fewer than two
+	BadFrame   Reason = "frame"         // of a stream: too long, empty or of one byte; the connection is closed
 	BadChunk   Reason = "chunk"         // a chunk without a place, the 129th, or a chunk inside chunks
 	BadInflate Reason = "inflate"       // a compressed stream that is damaged or ends early
 	BadJSON    Reason = "json"          // no JSON, also when the inflated text was cut at the limit
