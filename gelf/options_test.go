@@ -96,7 +96,7 @@ func TestWrongOptions(t *testing.T) {
 		"gelf: option Delivery.QueueBytes: 1 is less":                           {Delivery: delivery.Options{QueueBytes: 1}},
 		"gelf: option Resolve.Refresh: -1ns is neither":                         {Resolve: resolve.Options{Refresh: -1}},
 		"gelf: option Resolve.Zone: a part of the host name is empty":           {Resolve: resolve.Options{Zone: "."}},
-		"gelf: option Resolve.Resolver: resolve: SRV: \"x y\"":                   {Resolve: resolve.Options{Resolver: resolve.SRV("x y", nil)}},
+		"gelf: option Resolve.Resolver: resolve: SRV: \"x y\"":                  {Resolve: resolve.Options{Resolver: resolve.SRV("x y", nil)}},
 	} {
 		h, err := NewHandler("udp://h:1", &o)
 		if h != nil || err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(fmt.Sprint(err), "s3cret") {

@@ -35,7 +35,8 @@ func pairs() []pair {
 		all = append(all, pair{name: "call, attributes bound", ours: "slog to gelf", theirs: peer, a: bound, b: bench{".", "BenchmarkCall/" + peer + "_bound"}})
 	}
 	all = append(all,
-		pair{name: "pick", ours: "stride pick, of three", theirs: "atomic load and counter", a: bench{"../internal/ship", "BenchmarkPick"}, b: bench{".", "BenchmarkAtomicPick"}, cost: 3, free: true},
+		pair{name: "pick", ours: "by weight and health, of 3", theirs: "atomic load and counter", a: bench{"../internal/ship", "BenchmarkPick/of_3"}, b: bench{".", "BenchmarkAtomicPick"}, cost: 6, free: true},
+		pair{name: "pick", ours: "by weight and health, of 3000", theirs: "atomic load and counter", a: bench{"../internal/ship", "BenchmarkPick/of_3000"}, b: bench{".", "BenchmarkAtomicPick"}, free: true},
 		pair{name: "put", ours: "Put of 500 bytes", theirs: "copy under a mutex, into as much memory", a: bench{"../internal/ship", "BenchmarkPut/put_16MiB"}, b: bench{"../internal/ship", "BenchmarkPut/mutex_copy_16MiB"}, cost: 3, free: true},
 	)
 	for _, h := range []struct {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/resolve"
 )
 
 // sink is a transport that settles everything at once.
@@ -61,21 +62,33 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkPick is the choice of a link for one record, of three addresses, against an atomic load and a counter.
+// BenchmarkPick is the choice of a link for one record, by weight and health, against an atomic load and a counter: of three addresses,
+// of which one has half a weight and one is degraded, and of thousands.
 func BenchmarkPick(b *testing.B) {
-	e := newTestEngine(sink{}, delivery.Options{}, resolveTo(addrs(3)...))
-	defer e.Close()
-	if err := e.Ready(context.Background()); err != nil {
-		b.Fatal(err)
-	}
-	e.links.Lock()
-	defer e.links.Unlock()
-	rt, r, now := e.routes[0], new(Rec), e.clock.stamp()
-	rt.lineUp(now)
-	b.ReportAllocs()
-	for b.Loop() {
-		if s, _ := rt.pick(r, now); s == nil {
-			b.Fatal("none")
-		}
+	for _, n := range []int{3, 3000} {
+		b.Run(fmt.Sprintf("of_%d", n), func(b *testing.B) {
+			set := make(weighted)
+			for i := range n {
+				set[fmt.Sprintf("10.0.%d.%d:12201", i>>8, i&255)] = uint16(50 + 50*(i%2))
+			}
+			e := newTestEngine(sink{}, delivery.Options{}, resolve.Options{Resolver: set})
+			defer e.Close()
+			if err := e.Ready(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+			rt, r := e.routes[0], new(Rec)
+			rt.pool.Observe(rt.pool.Snapshot().Endpoints[0].Addr, false, delivery.CauseBusy)
+			e.links.Lock()
+			defer e.links.Unlock()
+			rt.follow()
+			now := e.clock.stamp()
+			rt.lineUp(now)
+			b.ReportAllocs()
+			for b.Loop() {
+				if s, _ := rt.pick(r, now); s == nil {
+					b.Fatal("none")
+				}
+			}
+		})
 	}
 }
