@@ -205,7 +205,7 @@ func (p *Pool) land(f *flight, r result) {
 		return
 	}
 	now := p.now()
-	found, bad := tidy(r.Endpoints)
+	found, bad := tidy(r.Endpoints, p.c.Local)
 	if r.err == nil && len(found) == 0 {
 		r.err = errEmpty
 	}

@@ -67,6 +67,7 @@ func (s *Snapshot) usable() bool {
 type Config struct {
 	Options resolve.Options // validated, with a Resolver
 	Backoff jitter.Backoff  // between failed look-ups
+	Local   bool            // the service is a socket of this host, for which the zero address stands
 }
 
 // Pool keeps the addresses of one service. All methods but Bind are safe for concurrent use.

@@ -36,11 +36,11 @@ var errNoneFit = errors.New("by its health no address is fit for use, so all are
 
 // tidy gives each address of an answer once, in its plain form and with its weight filled in. The error is about addresses that can
 // not be used; they do not spoil the others.
-func tidy(found []resolve.Endpoint) (map[netip.AddrPort]resolve.Endpoint, error) {
+func tidy(found []resolve.Endpoint, local bool) (map[netip.AddrPort]resolve.Endpoint, error) {
 	good := make(map[netip.AddrPort]resolve.Endpoint, len(found))
 	var bad []netip.AddrPort
 	for _, e := range found {
-		if !e.Addr.IsValid() || e.Addr.Port() == 0 {
+		if !local && (!e.Addr.IsValid() || e.Addr.Port() == 0) {
 			bad = append(bad, e.Addr)
 			continue
 		}

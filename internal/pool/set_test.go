@@ -267,3 +267,14 @@ func TestReturningAddressStartsAnew(t *testing.T) {
 		}
 	})
 }
+
+// The zero address stands for a socket of this host, and is an error otherwise.
+func TestTidyLocal(t *testing.T) {
+	found := []resolve.Endpoint{{}}
+	if good, err := tidy(found, true); err != nil || len(good) != 1 || good[netip.AddrPort{}].Weight != defaultWeight {
+		t.Errorf("%v, %v", good, err)
+	}
+	if good, err := tidy(found, false); err == nil || len(good) != 0 {
+		t.Errorf("%v, %v", good, err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"syscall"
 
@@ -62,6 +63,14 @@ func CauseOf(err error) delivery.Cause {
 		return delivery.CauseTimeout
 	}
 	return delivery.CauseOther
+}
+
+// place names an address in errors. The zero one stands for a socket of this host, which the user named himself.
+func place(addr netip.AddrPort) string {
+	if !addr.IsValid() {
+		return "the local socket"
+	}
+	return addr.String()
 }
 
 // fullErrors makes the errors for a full queue once for each of slog's own levels, so that a caller who meets a full queue a

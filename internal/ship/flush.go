@@ -84,7 +84,7 @@ func (e *Engine) why() error {
 	if last == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %s", last.addr, last.lastError)
+	return fmt.Errorf("%s: %s", place(last.addr), last.lastError)
 }
 
 // rouse returns the open links, those that are being said goodbye to as well, and wakes the goroutines that linger. Addresses that
@@ -200,7 +200,7 @@ func (rt *route) ready(asked stamp) (bool, error) {
 	}
 	for _, ep := range rt.eps {
 		if ep.lastError != "" {
-			return false, errors.New("no address can be reached: " + ep.addr.String() + ": " + ep.lastError)
+			return false, errors.New("no address can be reached: " + place(ep.addr) + ": " + ep.lastError)
 		}
 	}
 	return false, delivery.ErrNoEndpoint

@@ -114,7 +114,7 @@ func (s *slot) dial() {
 	e.signal()
 	if err != nil && e.ctx.Err() == nil {
 		rt.pool.Observe(s.ep.addr, false, CauseOf(err))
-		e.hooks.trouble(CauseOf(err), fmt.Errorf("connect to %s: %w", s.ep.addr, err))
+		e.hooks.trouble(CauseOf(err), fmt.Errorf("connect to %s: %w", place(s.ep.addr), err))
 	}
 }
 
@@ -200,7 +200,7 @@ func (s *slot) end(link Link, err error) {
 	e.signal()
 	if !stopped {
 		rt.pool.Observe(s.ep.addr, false, CauseOf(err))
-		e.hooks.trouble(CauseOf(err), fmt.Errorf("link to %s: %w", s.ep.addr, err))
+		e.hooks.trouble(CauseOf(err), fmt.Errorf("link to %s: %w", place(s.ep.addr), err))
 	}
 }
 
@@ -271,7 +271,7 @@ func (s *slot) meter() *Meter {
 			e.links.Lock()
 			s.route.note(ep, cause, err)
 			e.links.Unlock()
-			e.hooks.trouble(cause, fmt.Errorf("%s: %w", ep.addr, err))
+			e.hooks.trouble(cause, fmt.Errorf("%s: %w", place(ep.addr), err))
 		},
 	}
 	if trace := s.route.pool.Options().Trace; trace != nil {

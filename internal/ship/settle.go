@@ -136,7 +136,7 @@ func (e *Engine) observe(s *slot, o Outcome) {
 	case failed:
 		s.route.pool.Observe(s.ep.addr, false, cause)
 		if o.Err != nil {
-			e.hooks.trouble(cause, fmt.Errorf("%s: %w", s.ep.addr, o.Err))
+			e.hooks.trouble(cause, fmt.Errorf("%s: %w", place(s.ep.addr), o.Err))
 		}
 	case o.Do == Delivered && !s.route.limits.Blind:
 		s.route.pool.Observe(s.ep.addr, true, "")

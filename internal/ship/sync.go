@@ -314,7 +314,7 @@ func (e *Engine) readySync(ctx context.Context) error {
 			s.yield()
 			return nil
 		}
-		err = fmt.Errorf("connect to %s: %w", s.ep.addr, err)
+		err = fmt.Errorf("connect to %s: %w", place(s.ep.addr), err)
 	}
 	return fmt.Errorf("%s: no address can be reached: %w", e.name, err)
 }

@@ -44,6 +44,9 @@ type Config struct {
 	// literal no SNI is sent (RFC 6066, section 3). There is no way back to plain text.
 	TLS *tls.Config
 
+	// Path, if not "", is that of a unix socket, to which streams go whatever the address. A record counts at the write then.
+	Path string
+
 	SendTimeout time.Duration // longest time in which nothing moves: in a write, or from our kernel to the peer's
 	SendBuffer  int           // SO_SNDBUF in bytes; 0 → 256 KiB
 	PerAddr     int           // streams to one address
@@ -83,13 +86,8 @@ func (t *Transport) Limits() ship.Limits {
 
 // Dial implements [ship.Transport]: it connects, and shakes hands if there is TLS.
 func (t *Transport) Dial(ctx context.Context, addr netip.AddrPort, m *ship.Meter) (ship.Link, error) {
-	conn, err := t.dial(ctx, "tcp", addr.String())
+	conn, unacked, err := t.connect(ctx, addr)
 	if err != nil {
-		return nil, fault(err)
-	}
-	unacked, err := t.tune(conn, &t.config)
-	if err != nil {
-		_ = conn.Close()
 		return nil, fault(err)
 	}
 	l := &link{
@@ -121,6 +119,23 @@ func (t *Transport) Dial(ctx context.Context, addr netip.AddrPort, m *ship.Meter
 		return nil, err
 	}
 	return l, nil
+}
+
+// connect opens a connection, and returns with it what asks its kernel.
+func (t *Transport) connect(ctx context.Context, addr netip.AddrPort) (net.Conn, queue, error) {
+	if t.config.Path != "" {
+		conn, err := t.dial(ctx, "unix", t.config.Path)
+		return conn, nil, err
+	}
+	conn, err := t.dial(ctx, "tcp", addr.String())
+	if err != nil {
+		return nil, nil, err
+	}
+	unacked, err := t.tune(conn, &t.config)
+	if err != nil {
+		_ = conn.Close()
+	}
+	return conn, unacked, err
 }
 
 // localAddr is what the trace tells; the zero value for a connection that is not TCP.

@@ -1,0 +1,34 @@
+// Package syslog sends slog records to syslog receivers, as RFC 5424 or RFC 3164 messages.
+//
+// Receivers answer nothing: what they do not understand they mangle or drop, and what they understand they may cut. So every message
+// obeys the grammar to the letter, whatever a record holds, and each change is counted in [delivery.Stats].
+//
+// # What a record becomes
+//
+//	slog          RFC 5424
+//	time          TIMESTAMP, with microseconds, in the record's zone; a record without a time gets that of the call
+//	level         severity in PRI: below Info 7, Info 6, Info+2 5, Warn 4, Error 3, Error+4 2, Error+8 1, Error+12 and above 0
+//	message       MSG
+//	attribute k   k in the element attrs@32473 of STRUCTURED-DATA; in a group g, g.k
+//	source        source.function, source.file, source.line
+//
+// [Attrs] has two more ways to write attributes, both in MSG. Durations are integers in nanoseconds, times RFC 3339 with nanoseconds.
+// An error is its text; a struct, map or slice is its JSON text, and a []byte that is valid UTF-8 is that text. nil and nil pointers
+// are "<nil>"; functions and channels are the name of their type. A value whose method panics is "!PANIC: " and what it panicked with.
+//
+// # What is mended
+//
+// Line ends and control characters never leave as they are: receivers split messages at them, or write something else for them. In all
+// fields \n, \r and \t become these two characters, others \x1b for example, and U+0085, U+2028, U+2029 become \u0085 and so on. JSON
+// has its own escapes. These do not count, but the following do, as Repaired:
+//
+//   - invalid UTF-8 becomes U+FFFD;
+//   - characters that the name of a parameter cannot have become "_", and names are cut at 32 characters, outer groups first;
+//   - with AttrsJSON, attributes named msg and level get an underscore at their end, and NaN and the infinities become strings;
+//   - a time outside the years 1 to 9998 becomes that of the call.
+//
+// An attribute that is logged twice stands there twice, which RFC 5424 allows; most receivers that take messages apart keep the last.
+//
+// A message longer than Options.MaxSize is cut, and counts as Truncated. Its text, or the text of an attribute, then ends in
+// "…[truncated n bytes]".
+package syslog
