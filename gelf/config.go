@@ -240,11 +240,18 @@ func (c *config) sendTimeout() time.Duration {
 	return send
 }
 
-// resolveFallback says how the fallback's addresses are found: as the target's, by another name.
+// resolveFallback says how the fallback's addresses are found: as the target's, by another name. A Check knows the target's service and
+// not this one, which shows its health by itself: every way that may stand here is answered.
 func (c *config) resolveFallback(o resolve.Options) (resolve.Options, error) {
 	var err error
-	o.Resolver, err = c.fallback.resolver()
-	return o, err
+	if o.Resolver, err = c.fallback.resolver(); err != nil {
+		return o, err
+	}
+	o.Check, o.CheckEvery = nil, 0
+	if o.Validate() != nil {
+		o.Zone = "" // an address has none
+	}
+	return o, nil
 }
 
 // hostName returns a host that Graylog accepts: it rejects the whole message when host is blank.

@@ -2,6 +2,8 @@ package gelf_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -37,6 +39,25 @@ func ExampleNewHandler_errors() {
 	// gelf: option ChunkSize: 100000 is outside 64…65507
 }
 
+// Over TLS, with a private authority. A connection to each node behind the name lives for minutes, and messages take turns.
+func ExampleNewHandler_tls() {
+	pem, err := os.ReadFile("/etc/ssl/graylog-ca.pem")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pem)
+	h, err := gelf.NewHandler("tls://graylog.example.org:12201", &gelf.Options{TLSConfig: &tls.Config{RootCAs: roots}})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer h.Close()
+
+	slog.New(h).Info("order paid", "order", 8731)
+}
+
 // By HTTPS each message is one request, or with Bulk part of one, and every node behind the name gets its share. User-info becomes
 // Basic authentication; any other credentials are a header.
 func ExampleNewHandler_https() {
@@ -53,12 +74,10 @@ func ExampleNewHandler_https() {
 	slog.New(h).Info("order paid", "order", 8731)
 }
 
-// Datagrams are not compressed here, to save processor time. A message that 128 of them cannot carry, some 150 KB of text, goes as
-// gzip by another way; all others stay on UDP.
+// A message that 128 datagrams cannot carry goes by TCP, which takes 2 MiB; all others stay on UDP.
 func ExampleOptions_fallback() {
 	h, err := gelf.NewHandler("udp://graylog.example.org:12201", &gelf.Options{
-		Compression: gelf.CompressNone,
-		Fallback:    "http://graylog.example.org:12202/gelf",
+		Fallback: "tcp://graylog.example.org:12201",
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

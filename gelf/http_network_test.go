@@ -2,9 +2,11 @@ package gelf_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -161,6 +163,40 @@ func TestFallbackByHTTP(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Over TCP a message of megabytes is whole, and one that is too long for a frame is cut there.
+func TestFallbackByTCP(t *testing.T) {
+	datagrams := nodes(t, 1)[0]
+	frames, err := gelfd.ListenTCP("", gelfd.TCPOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { frames.Close() })
+	h := handlerOf(t, "udp://"+datagrams.Addr().String(), gelf.Options{
+		Compression: gelf.CompressNone, Fallback: "tcp://" + frames.Addr().String(),
+	})
+	log := slog.New(h)
+	texts := []string{yardstick.Text(200_000, 1), yardstick.Text(1_000_000, 2), yardstick.Text(3_000_000, 3)}
+	for _, text := range texts {
+		log.Info(text)
+	}
+	log.Info("small")
+	flushed(t, h)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := errors.Join(frames.Wait(ctx, 3), datagrams.Wait(ctx, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range frames.Messages() {
+		want := strings.TrimSpace(texts[i]) // as the server does
+		if got, _ := m.Fields["full_message"].(string); (got == want) != (i < 2) || !strings.HasPrefix(want, got) || i == 2 && len(m.Raw) != 2<<20 {
+			t.Errorf("message %d: %.50s… of %d bytes", i, got, len(m.Raw))
+		}
+	}
+	if s := h.Stats(); s.Diverted != 3 || s.Truncated != 1 || s.Delivered != 4 || s.Dropped != 0 {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -65,8 +65,8 @@ type Options struct {
 	Oversize Oversize
 
 	// Fallback is a second target, "tcp://host:12201" or "http://host:12202/gelf", for messages that no compression brings into
-	// 128 datagrams; they count as Diverted. Its host is looked up by DNS when the first such message comes, and Header, Bulk,
-	// ConnsPerAddr, ConnAge and TLSConfig are those of its scheme. tcp and tls take 2 MiB, http and https what gzip brings to
+	// 128 datagrams; they count as Diverted. Its host is looked up by DNS when the first such message comes, by Resolve but
+	// for its Resolver and Check; and Header, Bulk, ConnsPerAddr, ConnAge and TLSConfig are those of its scheme. tcp and tls take 2 MiB, http and https what gzip brings to
 	// 64 KiB: at the default ChunkSize that is less than compressed datagrams hold. What the fallback cannot carry whole either
 	// is up to Oversize. With udp only; "" means none.
 	Fallback string

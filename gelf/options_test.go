@@ -177,6 +177,24 @@ func TestDefaultsOfConnections(t *testing.T) {
 	}
 }
 
+// The fallback is found as the target is, but by its own name, in no zone if it has none, and judged by what it answers.
+func TestResolveOptionsOfTheFallback(t *testing.T) {
+	o := resolve.Options{
+		Resolver: resolve.DNS("h:1", nil), Policy: resolve.PerProcess, Refresh: time.Minute, Zone: "a",
+		Check: resolve.TCPCheck(9), CheckEvery: time.Second,
+	}
+	for host, zone := range map[string]string{"h": "a", "192.0.2.1": ""} {
+		c := config{fallback: target{scheme: "tcp", host: host, port: "2"}}
+		got, err := c.resolveFallback(o)
+		if err != nil || got.Policy != o.Policy || got.Refresh != o.Refresh || got.Zone != zone || got.Check != nil || got.CheckEvery != 0 || got.Resolver == o.Resolver {
+			t.Errorf("%s: %v, %v", host, got, err)
+		}
+		if err := got.Validate(); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
 // The name that is verified is the user's where there is one; the configuration that was given stays as it is.
 func TestServerName(t *testing.T) {
 	mine := &tls.Config{ServerName: "other.test"}
