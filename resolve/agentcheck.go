@@ -25,10 +25,13 @@ const (
 	agentForget = 24 * time.Hour
 )
 
-var errNoAgentLine = errors.New("the agent closed the connection without an answer")
+var (
+	errNoAgentLine = errors.New("the agent's answer is empty")
+	errNoLineEnd   = errors.New("the agent's answer is not a line: its end, \\n or \\r, is missing")
+)
 
 // AgentCheck asks an agent that speaks HAProxy's agent-check protocol on port, which must be from 1 to 65535, of each address. The
-// agent is connected to and answers with one line. Its words stand in any order and case, separated by blanks, tabs or commas:
+// agent is connected to and answers with one line, up to \n or \r. Its words stand in any order and case, separated by blanks, tabs or commas:
 //
 //	up                    it works
 //	down, fail, stopped   it does not, until up
@@ -41,7 +44,7 @@ var errNoAgentLine = errors.New("the agent closed the connection without an answ
 // A word that is missing leaves things as they are, so each answer may hold only what changed. A word that is none of these is left
 // out and reported as [Report.Warning]; so is one with a # in it, as HAProxy reads it: write a blank before the #.
 //
-// No answer, or an empty one, is no failure: what the agent said last holds, for 10 checks. Handlers should not share an AgentCheck:
+// No answer, an empty one, or one without a line end (some of it may be missing) is no failure: what the agent said last holds, for 10 checks. Handlers should not share an AgentCheck:
 // each counts those checks.
 func AgentCheck(port int) Check {
 	return &agentCheck{port: port, known: make(map[netip.AddrPort]*agent)}
@@ -108,17 +111,16 @@ func (c *agentCheck) ask(ctx context.Context, addr netip.AddrPort) (string, erro
 		answer = append(answer, buf[:n]...)
 	}
 	switch end := bytes.IndexAny(answer, "\r\n"); {
-	case end >= 0:
-		answer = answer[:end]
+	case end > 0:
+		return string(answer[:end]), nil
 	case ctx.Err() != nil:
 		return "", ctx.Err()
+	case end < 0 && len(answer) > 0:
+		return "", errNoLineEnd
 	case err != nil && !errors.Is(err, io.EOF):
 		return "", err
 	}
-	if len(answer) == 0 {
-		return "", errNoAgentLine
-	}
-	return string(answer), nil
+	return "", errNoAgentLine
 }
 
 // of returns what is known of addr. The caller holds mu.

@@ -46,7 +46,7 @@ func (a *agentServer) say(line string) {
 
 // What HAProxy 2.6 was seen to do with each answer, answer by answer.
 func TestAgentCheckAgainstAnAgent(t *testing.T) {
-	const noAnswer = "no answer from the agent: the agent closed the connection without an answer"
+	const noAnswer = "no answer from the agent: the agent's answer is empty"
 	type step struct {
 		line string
 		want Report
@@ -59,7 +59,6 @@ func TestAgentCheckAgainstAnAgent(t *testing.T) {
 			{"\t, 75%,,up\n", Report{State: Up, Weight: 75}},
 			{"up, 75%,maxconn:30\r\nmaint\n", Report{State: Up, Weight: 75}},
 			{"100% up ready # cpu=12 mem=34\n", Report{State: Up, Weight: 100, Note: "cpu=12 mem=34"}},
-			{"up", Report{State: Up, Weight: 100}},
 			{"dra|in|\n", Report{State: Draining, Weight: 100, Note: "the agent said drain"}},
 		},
 		"a weight alone": {
@@ -116,6 +115,7 @@ func TestAgentCheckAgainstAnAgent(t *testing.T) {
 			{"\n", Report{Note: noAnswer}},
 			{"", Report{Note: noAnswer}},
 			{"\r\nup\n", Report{Note: noAnswer}},
+			{"ready|, up", Report{Note: `no answer from the agent: the agent's answer is not a line: its end, \n or \r, is missing`}},
 			{"up\n", Report{State: Draining, Weight: 50, Note: "the agent said up"}},
 		},
 		"the last word counts": {
@@ -187,7 +187,7 @@ func TestAgentCheckLimits(t *testing.T) {
 		}
 	}()
 	r, err := checkNow(t, AgentCheck(portOf(l)), addrOf(l))
-	if err != nil || r.State != Up {
+	if err != nil || r.State != Unknown || !strings.HasSuffix(r.Note, "is missing") {
 		t.Errorf("%+v, %v", r, err)
 	}
 	<-ended // it hung up
