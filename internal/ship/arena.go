@@ -7,41 +7,40 @@ import (
 
 const (
 	segmentBytes = 64 << 10
-	blockRecs    = 64
+	segmentCost  = int(unsafe.Sizeof(segment{}))
 	maxGiant     = 1 << 20 // larger ones are too rare to be kept
 	keptGiants   = 4
-	keptBlocks   = 8 // of an empty segment: enough for records of 128 bytes
 )
 
-// block is a run of records that never moves, so that pointers to them hold.
-type block [blockRecs]Rec
-
-const (
-	blockCost   = int(unsafe.Sizeof(block{}))
-	segmentCost = int(unsafe.Sizeof(segment{}))
-)
-
-// segment is a piece of memory that holds the bytes of consecutive records and the records themselves. It is given back as a
-// whole, when the last of them is settled.
+// segment is a piece of memory that holds the bytes of records. It is given back as a whole: when the last of them is settled, or
+// when compaction has moved the last ones elsewhere.
 type segment struct {
 	buf        []byte
-	blocks     []*block
-	n          int // records in it
-	open       int // of these not settled
+	open       int // records in it that are not settled
+	live       int // their bytes
 	charge     int // bytes of the budget
 	prev, next *segment
+	pinned     int // records that links have; guarded by the engine's links
+
+	// While compacting.
+	loose  int // of the open records, those that may be moved
+	first  int // of its records, among all that are moved
+	moving bool
 }
 
-// arena holds every byte that is kept for records. Its charge is what its segments occupy, not what the records add up to, so the
-// budget bounds the heap. All of it is guarded by the engine's mu.
+// arena holds every byte that is kept for records: their bytes in segments, the records themselves in blocks. Its charge is what these
+// occupy, not what the records add up to, so the budget bounds the heap. All of it is guarded by the engine's mu.
 type arena struct {
 	budget      int
 	reserve     int      // of budget: for records at Warn and above
-	used        int      // charges of the segments in the list
-	first, last *segment // in order of Seq; last is being filled
+	used        int      // charges of the segments in the list and of the blocks in use
+	first, last *segment // last is being filled
 	spare       []*segment
 	giants      []*segment // spares larger than usual
-	spareCost   int        // charges of both
+	spareCost   int        // charges of both, and of the blocks that are not in use
+	blocks      blocks
+	dead        int // bytes of settled records in the segments of the list
+	tried       int // dead, when compaction was last tried
 	seq         uint64
 }
 
@@ -64,23 +63,24 @@ func (a *arena) add(level slog.Level, data []byte) *Rec {
 			return nil
 		}
 	}
-	if s.n == len(s.blocks)*blockRecs {
-		if !a.room(blockCost, limit) {
-			return nil
-		}
-		s.blocks = append(s.blocks, new(block))
-		s.charge += blockCost
-		a.used += blockCost
+	r := a.record(limit)
+	if r == nil {
+		return nil
 	}
-	r := &s.blocks[s.n/blockRecs][s.n%blockRecs]
-	s.n++
-	s.open++
-	at := len(s.buf)
-	s.buf = append(s.buf, data...)
 	a.seq++
-	r.data, r.seg, r.seq, r.level = s.buf[at:len(s.buf):len(s.buf)], s, a.seq, level
+	s.fill(r, data)
+	r.seq, r.level = a.seq, level
 	r.tries, r.halve, r.flags = 0, 0, 0
 	return r
+}
+
+// fill makes data the bytes of r, for which there is room.
+func (s *segment) fill(r *Rec, data []byte) {
+	at := len(s.buf)
+	s.buf = append(s.buf, data...)
+	s.open++
+	s.live += len(data)
+	r.data, r.seg = s.buf[at:len(s.buf):len(s.buf)], s
 }
 
 // room says whether cost more bytes fit below limit, giving spare segments back where the budget needs it.
@@ -89,10 +89,13 @@ func (a *arena) room(cost, limit int) bool {
 		return false
 	}
 	for a.used+a.spareCost+cost > a.budget {
-		if len(a.giants) > 0 {
+		switch {
+		case len(a.giants) > 0:
 			a.takeSpare(&a.giants)
-		} else {
+		case len(a.spare) > 0:
 			a.takeSpare(&a.spare)
+		default:
+			a.spareCost -= a.blocks.letGo(1)
 		}
 	}
 	return true
@@ -128,11 +131,11 @@ func (a *arena) open(size, limit int) *segment {
 	if s == nil {
 		size = (size + segmentBytes - 1) / segmentBytes * segmentBytes // whole ones, so that giants fit each other
 		size = max(size, segmentBytes)
-		cost := size + segmentCost + blockCost
+		cost := size + segmentCost
 		if !a.room(cost, limit) {
 			return nil
 		}
-		s = &segment{buf: make([]byte, 0, size), blocks: []*block{new(block)}, charge: cost}
+		s = &segment{buf: make([]byte, 0, size), charge: cost}
 	} else if a.used+s.charge > limit {
 		a.keep(s)
 		return nil
@@ -148,31 +151,65 @@ func (a *arena) open(size, limit int) *segment {
 	return s
 }
 
-// settled takes note that n records of s are done, and frees s when they were the last. The segment being filled is emptied in
-// place.
-func (a *arena) settled(s *segment, n int) (freed bool) {
-	s.open -= n
+// record returns a record without bytes, or nil when the budget has no room for another block of them.
+func (a *arena) record(limit int) *Rec {
+	if r := a.blocks.take(); r != nil {
+		return r
+	}
+	if a.blocks.idle() {
+		if a.used+blockCost > limit {
+			return nil
+		}
+		a.spareCost -= blockCost
+	} else if !a.room(blockCost, limit) {
+		return nil
+	}
+	a.used += blockCost
+	a.blocks.open()
+	return a.blocks.take()
+}
+
+// packed returns a record beside others that were moved, whatever the budget says.
+func (a *arena) packed() *Rec {
+	p := &a.blocks
+	if p.dense == nil || p.dense.used == blockRecs {
+		if p.idle() {
+			a.spareCost -= blockCost
+		}
+		a.used += blockCost
+		p.open()
+		p.dense = p.roomy
+	}
+	return p.takeOf(p.dense)
+}
+
+// settled takes back the records of f, and says whether that freed memory. The segment being filled is emptied in place.
+func (a *arena) settled(f *run) (freed bool) {
+	if emptied := a.blocks.give(f); emptied {
+		a.used -= blockCost
+		a.spareCost += blockCost
+		freed = true
+	}
+	s := f.seg
+	s.open -= f.n
+	s.live -= f.bytes
+	a.dead += f.bytes
 	if s.open > 0 {
-		return false
+		return freed
 	}
 	if s == a.last && cap(s.buf) == segmentBytes {
-		a.used -= s.empty()
-		return true
+		a.clear(s)
+	} else {
+		a.release(s)
 	}
-	a.release(s)
 	return true
 }
 
-// empty makes s ready for other records and returns by how much its charge fell: blocks that only very short records need are let go.
-func (s *segment) empty() (less int) {
-	s.n, s.buf = 0, s.buf[:0]
-	if extra := len(s.blocks) - keptBlocks; extra > 0 {
-		clear(s.blocks[keptBlocks:])
-		s.blocks = s.blocks[:keptBlocks]
-		less = extra * blockCost
-		s.charge -= less
-	}
-	return less
+// clear makes s, of which nothing lives, ready for other records.
+func (a *arena) clear(s *segment) {
+	a.dead -= len(s.buf)
+	a.tried = min(a.tried, a.dead)
+	s.buf = s.buf[:0]
 }
 
 // release takes s out of the list and keeps it as a spare.
@@ -189,14 +226,17 @@ func (a *arena) release(s *segment) {
 	}
 	s.prev, s.next = nil, nil
 	a.used -= s.charge
-	s.empty()
+	a.clear(s)
 	a.keep(s)
 }
 
 // keep makes an empty segment a spare, or leaves it to the garbage collector.
 func (a *arena) keep(s *segment) {
 	to := &a.spare
-	if cap(s.buf) > segmentBytes {
+	if cap(s.buf) < segmentBytes {
+		return
+	}
+	if s.alone() {
 		if to = &a.giants; cap(s.buf) > maxGiant || len(a.giants) >= keptGiants {
 			return
 		}
@@ -205,7 +245,7 @@ func (a *arena) keep(s *segment) {
 	a.spareCost += s.charge
 }
 
-// rest gives back what a quiet engine does not need: all spares but one.
+// rest gives back what a quiet engine does not need: all spares but one of each kind.
 func (a *arena) rest() {
 	for len(a.giants) > 0 {
 		a.takeSpare(&a.giants)
@@ -213,16 +253,5 @@ func (a *arena) rest() {
 	for len(a.spare) > 1 {
 		a.takeSpare(&a.spare)
 	}
-}
-
-// oldest returns the first record that is not settled.
-func (a *arena) oldest() *Rec {
-	for s := a.first; s != nil; s = s.next {
-		for i := 0; s.open > 0 && i < s.n; i++ {
-			if r := &s.blocks[i/blockRecs][i%blockRecs]; r.flags&done == 0 {
-				return r
-			}
-		}
-	}
-	return nil
+	a.spareCost -= a.blocks.letGo(a.blocks.spare - 1)
 }

@@ -110,6 +110,9 @@ func (e *Engine) take(now stamp) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.enter()
+	if e.roomy != nil && e.arena.worthy() && e.compact() {
+		e.freed()
+	}
 	e.parked, e.born = false, now
 	more := false
 	for _, rt := range e.routes {
@@ -135,7 +138,7 @@ func (e *Engine) draw(rt *route) {
 		return
 	}
 	most := min(e.handful, e.opts.QueueBytes/2-e.held)
-	if e.held+rt.hand.n > 0 && rt.hand.bytes+len(e.queue.head.data) > most {
+	if e.held+rt.hand.n > 0 && rt.hand.cost()+e.queue.head.cost() > most {
 		e.enough = rt.hand.n == 0
 		return
 	}

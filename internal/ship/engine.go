@@ -53,6 +53,7 @@ type Engine struct {
 	links   sync.Mutex
 	shaper  shaper
 	held    int           // cost of records that are dealt and not settled
+	pinned  int           // charges of the segments and blocks that links have records of
 	enough  bool          // links hold so much that nothing was taken from the queue
 	runs    []run         // delivered, not yet in the ledger
 	latest  time.Time     // of the last delivery

@@ -41,23 +41,28 @@ func (e *Engine) admit(r *Rec) {
 
 // run is a number of records that end in the same way and lie together, so that they are counted at once.
 type run struct {
-	seg      *segment
-	epoch    uint64
-	own      bool
-	n, bytes int
+	seg        *segment
+	block      *block
+	epoch      uint64
+	own        bool
+	head, tail *Rec // linked by next
+	n, bytes   int
 }
 
 // add takes r into the run, or says that it belongs to another one. A record in a run is done with.
 func (f *run) add(r *Rec) bool {
 	mine := r.flags&own != 0
-	if f.n > 0 && (f.seg != r.seg || f.epoch != r.epoch || f.own != mine) {
+	if f.n == 0 {
+		f.seg, f.block, f.epoch, f.own, f.head = r.seg, r.block, r.epoch, mine, r
+	} else if f.seg != r.seg || f.block != r.block || f.epoch != r.epoch || f.own != mine {
 		return false
+	} else {
+		f.tail.next = r
 	}
-	f.seg, f.epoch, f.own = r.seg, r.epoch, mine
+	f.tail = r
 	f.n++
 	f.bytes += len(r.data)
-	r.flags |= done
-	r.avoid = nil
+	r.data, r.seg, r.avoid = nil, nil, nil // whoever waits to be used again keeps no memory alive
 	return true
 }
 
@@ -75,8 +80,13 @@ func (e *Engine) finish(f run, lost delivery.Reason) {
 		}
 	}
 	e.epochs.leave(f.epoch, f.n)
-	if f.seg != nil && e.arena.settled(f.seg, f.n) {
+	if f.seg == nil { // was never in the arena
+		return
+	}
+	if e.arena.settled(&f) {
 		e.freed()
+	} else if e.roomy != nil && e.arena.worthy() {
+		e.signal() // the dispatcher compacts
 	}
 }
 
@@ -160,7 +170,7 @@ func (e *Engine) Stats() delivery.Stats {
 	for _, c := range l.reasons {
 		s.Reasons[c.reason] = c.n
 	}
-	if r := e.arena.oldest(); r != nil {
+	if r := e.oldest(); r != nil {
 		s.OldestPending = r.born.age(now)
 	}
 	for _, rt := range e.routes {

@@ -250,44 +250,6 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// The charge of the arena is what its segments occupy, and all of it is repaid.
-func TestArenaCharges(t *testing.T) {
-	a := arena{budget: 1 << 20}
-	var recs []*Rec
-	for i := 0; ; i++ {
-		r := a.add(slog.LevelInfo, bytes.Repeat([]byte{byte(i)}, 100+i%3000))
-		if r == nil {
-			break
-		}
-		recs = append(recs, r)
-	}
-	sum := 0
-	for s := a.first; s != nil; s = s.next {
-		sum += cap(s.buf) + len(s.blocks)*blockCost + segmentCost
-	}
-	if sum != a.used || a.used > a.budget {
-		t.Fatalf("charged %d, occupied %d, budget %d", a.used, sum, a.budget)
-	}
-	for i, r := range recs {
-		if want := bytes.Repeat([]byte{byte(i)}, 100+i%3000); !bytes.Equal(r.Bytes(), want) || r.Seq() != uint64(i+1) {
-			t.Fatalf("record %d changed", i)
-		}
-	}
-	for _, i := range []int{1, 0} { // odd ones first: segments are freed whole, in any order
-		for ; i < len(recs); i += 2 {
-			recs[i].flags |= done
-			a.settled(recs[i].seg, 1)
-		}
-	}
-	if a.first != a.last || a.last.n != 0 || a.oldest() != nil {
-		t.Fatalf("not empty: %+v", a)
-	}
-	a.rest()
-	if len(a.spare) > 1 || a.used+a.spareCost > 3*(segmentBytes+20*blockCost) {
-		t.Fatalf("keeps %d + %d", a.used, a.spareCost)
-	}
-}
-
 // A log call allocates nothing, whether the record is taken or the queue is full.
 func TestPutAllocatesNothing(t *testing.T) {
 	rec := bytes.Repeat([]byte("x"), 500)

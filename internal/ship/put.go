@@ -101,38 +101,49 @@ func (e *Engine) Refuse(level slog.Level, n int, reason delivery.Reason, err err
 // makeRoom does what the overflow policy says when the budget is full. The caller holds mu, which is released while waiting. It
 // returns the admitted record, or why there is none.
 func (e *Engine) makeRoom(level slog.Level, data []byte, inHook bool) (*Rec, delivery.Reason) {
-	switch {
-	case e.opts.Overflow == delivery.DropOldest && !inHook:
-		// Evicting frees memory by segments, and none while a link has a record in each: then it must not go on for ever.
-		for before := e.queue.bytes; e.queue.bytes > before-2*segmentBytes-len(data) && e.evict(level); {
-			if r := e.arena.add(level, data); r != nil {
-				return r, ""
-			}
+	var r *Rec
+	if e.arena.worthy() && (!e.refuse || level >= slog.LevelWarn) {
+		r = e.dig(level, data, false)
+	}
+	if r == nil && e.opts.Overflow == delivery.DropOldest && e.state < closing && !inHook {
+		if r = e.evictFor(level, data); r == nil {
+			r = e.dig(level, data, true)
 		}
+	}
+	switch {
+	case r != nil:
+		return r, ""
+	case e.state >= closing:
+		return nil, delivery.ReasonClosed
 	case e.opts.Overflow == delivery.Block && !e.refuse && !inHook:
 		return e.await(level, data)
 	}
 	return nil, delivery.ReasonQueueFull
 }
 
-// evict drops the oldest record that no link has, and says whether there was one. A record of no urgency does not push out one at
-// Warn or above, as far as a short search finds another. The caller holds mu.
-func (e *Engine) evict(level slog.Level) bool {
-	from := &e.queue
-	for _, rt := range e.routes {
-		if h := rt.back.head; h != nil && (from.head == nil || h.seq < from.head.seq) {
-			from, rt.last = &rt.back, nil
+// evictFor evicts what is oldest in the queue until a record fits. It gives up after as much as a segment holds: so much memory is free
+// then, in pieces between records that stay. The caller holds mu.
+func (e *Engine) evictFor(level slog.Level, data []byte) *Rec {
+	for bytes := segmentBytes + len(data); bytes > 0; {
+		from := &e.queue
+		before, r := from.victim(level)
+		for _, rt := range e.routes {
+			if b, v := rt.back.victim(level); v != nil && (r == nil || v.seq < r.seq) {
+				from, before, r = &rt.back, b, v
+				rt.last = nil
+			}
+		}
+		if r == nil {
+			return nil
+		}
+		bytes -= r.cost()
+		from.remove(before, r)
+		e.lose(r, delivery.ReasonEvicted, nil, delivery.ErrQueueFull)
+		if r := e.arena.add(level, data); r != nil {
+			return r
 		}
 	}
-	r := from.pop()
-	if r != nil && r.level >= slog.LevelWarn && level < slog.LevelWarn {
-		r = from.swapOut(r)
-	}
-	if r == nil {
-		return false
-	}
-	e.lose(r, delivery.ReasonEvicted, nil, delivery.ErrQueueFull)
-	return true
+	return nil
 }
 
 // await waits for room, MaxBlock at most. The caller holds mu, which is released while waiting.

@@ -5,12 +5,13 @@ import (
 	"unsafe"
 )
 
-// Rec is one encoded record. Its bytes lie in a segment of the arena and do not change until the record is settled, which happens
-// exactly once.
+// Rec is one encoded record. Its bytes lie in a segment of the arena. They do not change until the record is settled, which happens
+// exactly once, and from the moment a link has it until then they do not move.
 type Rec struct {
 	data  []byte
 	seg   *segment
-	next  *Rec // in whichever list holds it
+	block *block // it is one of
+	next  *Rec   // in whichever list holds it
 	batch *Batch
 	avoid *endpoint // where it failed last: another address is tried first
 	seq   uint64
@@ -29,7 +30,6 @@ const (
 	quiet  recFlags = 1 << iota // its loss is counted but not reported: it was logged from inside a hook
 	own                         // the library's: outside every counter but Own
 	shaped                      // it was let through by the rates, and has not left since
-	done                        // settled
 )
 
 // Bytes returns the encoded record. It must not be changed, nor read after the record is settled.
@@ -90,37 +90,40 @@ func (l *list) pop() *Rec {
 	return r
 }
 
-// swapOut puts r back in front and takes out, in its place, the first of the next records that is below Warn; nil when there is none
-// among a good number of them.
-func (l *list) swapOut(r *Rec) *Rec {
+// victim finds the first record that one of this level may push out: any for one at Warn or above, else one below Warn, as far as a
+// short search goes. before is the record in front of it, nil for the first; r is nil when there is none.
+func (l *list) victim(level slog.Level) (before, r *Rec) {
 	const most = 256
-	r.next, l.head = l.head, r
-	if l.tail == nil {
-		l.tail = r
-	}
-	l.n++
-	l.bytes += len(r.data)
-	for range most {
-		out := r.next
-		if out == nil {
-			return nil
+	r = l.head
+	for n := 0; r != nil && level < slog.LevelWarn && r.level >= slog.LevelWarn; n++ {
+		if n == most {
+			return nil, nil
 		}
-		if out.level < slog.LevelWarn {
-			if r.next, out.next = out.next, nil; r.next == nil {
-				l.tail = r
-			}
-			l.n--
-			l.bytes -= len(out.data)
-			return out
-		}
-		r = out
+		before, r = r, r.next
 	}
-	return nil
+	return before, r
 }
 
-// draw moves records from the front of o to the end of l until l holds so many bytes: all at once when they are not too many.
-func (l *list) draw(o *list, bytes int) {
-	if o.n > 0 && l.bytes+o.bytes <= bytes {
+// remove takes out r, which stands behind before.
+func (l *list) remove(before, r *Rec) {
+	if before == nil {
+		l.pop()
+		return
+	}
+	if before.next, r.next = r.next, nil; before.next == nil {
+		l.tail = before
+	}
+	l.n--
+	l.bytes -= len(r.data)
+}
+
+// cost is what the records of l take of the budget, roughly.
+func (l *list) cost() int { return l.bytes + l.n*recCost }
+
+// draw moves records from the front of o to the end of l as long as l costs no more than most: all at once when they are not too many.
+// One record alone may cost more.
+func (l *list) draw(o *list, most int) {
+	if o.n > 0 && l.cost()+o.cost() <= most {
 		if l.tail == nil {
 			l.head = o.head
 		} else {
@@ -132,7 +135,7 @@ func (l *list) draw(o *list, bytes int) {
 		*o = list{}
 		return
 	}
-	for o.n > 0 && (l.n == 0 || l.bytes+len(o.head.data) <= bytes) {
+	for o.n > 0 && (l.n == 0 || l.cost()+o.head.cost() <= most) {
 		l.push(o.pop())
 	}
 }

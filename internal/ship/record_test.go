@@ -38,12 +38,17 @@ func TestList(t *testing.T) {
 		}
 		var hand list
 		for limit := range 5 {
-			hand.draw(&back, limit*70)
+			const one = 10 + recCost
+			most := limit*7*one - 1
+			hand.draw(&back, most)
 			if got := append(hand.order(t), back.order(t)...); !slices.IsSorted(got) || len(got) != len(perm) {
-				t.Fatalf("drawn up to %d: %v", limit*70, got)
+				t.Fatalf("drawn up to %d: %v", most, got)
 			}
-			if hand.bytes > max(limit*70, 10) {
-				t.Fatalf("%d bytes in a hand of %d", hand.bytes, limit*70)
+			if hand.cost() > max(most, one) || hand.cost() != hand.n*one {
+				t.Fatalf("%d records cost %d in a hand of %d", hand.n, hand.cost(), most)
+			}
+			if hand.n < min(len(perm), max(limit*7-1, 1)) {
+				t.Fatalf("%d records of %d in a hand of %d", hand.n, len(perm), most)
 			}
 		}
 	}

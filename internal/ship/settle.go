@@ -70,7 +70,7 @@ func (e *Engine) deliver(s *slot, b *Batch, from, to int) bool {
 		if r.batch != b {
 			continue
 		}
-		r.batch = nil
+		e.unpin(r)
 		n++
 		bytes += len(r.data)
 		counts += r.counts()
@@ -147,7 +147,7 @@ func (e *Engine) observe(s *slot, o Outcome) {
 
 // unhold takes r from its batch: the link has it no more. The caller holds links.
 func (s *slot) unhold(b *Batch, r *Rec) {
-	r.batch = nil
+	s.route.eng.unpin(r)
 	s.let(b, 1, len(r.data))
 }
 

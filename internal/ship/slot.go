@@ -192,6 +192,7 @@ func (s *slot) take() *Batch {
 	s.sent += bytes
 	s.sentRecs += len(b.recs)
 	s.hold(b)
+	s.route.eng.pin(b)
 	return b
 }
 
