@@ -466,10 +466,14 @@ func TestChecksFollowTheAnswer(t *testing.T) {
 func TestLateResultsOfChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		check := &checker{do: func(context.Context, string) (resolve.Report, error) {
-			<-gate
+		check := new(checker)
+		check.do = func(_ context.Context, addr string) (resolve.Report, error) {
+			if addr != addrA || len(check.at(addrA)) > 1 {
+				return resolve.Report{}, nil
+			}
+			<-gate // the first check of A
 			return resolve.Report{State: resolve.Maint}, nil
-		}}
+		}
 		r := newRig(t, resolve.Options{Refresh: 100 * time.Millisecond, Check: check, CheckEvery: time.Minute}, addrA)
 		r.driven(t)
 		for len(check.at(addrA)) == 0 {
