@@ -65,10 +65,10 @@ type Options struct {
 	Oversize Oversize
 
 	// Fallback is a second target, "tcp://host:12201" or "http://host:12202/gelf", for messages that no compression brings into
-	// 128 datagrams; they count as Diverted. Its host is looked up by DNS when the first such message comes, by Resolve but
-	// for its Resolver and Check; and Header, Bulk, ConnsPerAddr, ConnAge and TLSConfig are those of its scheme. tcp and tls take 2 MiB, http and https what gzip brings to
-	// 64 KiB: at the default ChunkSize that is less than compressed datagrams hold. What the fallback cannot carry whole either
-	// is up to Oversize. With udp only; "" means none.
+	// 128 datagrams; they count as Diverted. Its host is looked up by DNS when the first such message comes, as Resolve says but
+	// for its Resolver and Check. Header, Bulk, ConnsPerAddr, ConnAge and TLSConfig are then the fallback's. tcp and tls take
+	// 2 MiB; http and https take what gzip brings to 64 KiB, which at the default ChunkSize is less than compressed datagrams
+	// hold. What the fallback cannot carry whole either is up to Oversize. With udp only; "" means none.
 	Fallback string
 
 	// Sequence adds _seq, counting from 1 in each handler of NewHandler, and _run, 64 random bits in hex that tell one
@@ -86,12 +86,12 @@ type Options struct {
 
 	// ConnsPerAddr is the most connections to each address, 256 at most; negative is an error. With tcp and tls all of them are
 	// kept open, and 0 means 1; more give up order towards an address. With http and https they are opened as requests need
-	// them, and 0 means 8, with Bulk 1: a request waits for its answer, so over a long way more carry more. Not with udp: must be
-	// zero.
+	// them, and 0 means 8, with Bulk 1: a request waits for its answer, so over a long way more carry more. Not with udp,
+	// unless for its Fallback: must be zero.
 	ConnsPerAddr int
 
 	// ConnAge is the time after which a connection is replaced, between messages, ±20 %. 0 means 5 min; negative means never. Not
-	// with udp: must be zero.
+	// with udp, unless for its Fallback: must be zero.
 	ConnAge time.Duration
 
 	// TLSConfig is used by tls and https; it is cloned. Its ServerName, when set, is verified in place of the target's host. nil
