@@ -6,6 +6,7 @@ replace github.com/wholelog/wholelog => ../
 
 require (
 	github.com/Graylog2/go-gelf v0.0.0-20191017102106-1550ee647df0
+	github.com/RackSec/srslog v0.0.0-20180709174129-a4725f04ec91
 	github.com/lmittmann/tint v1.2.1
 	github.com/rs/zerolog v1.35.1
 	github.com/sirupsen/logrus v1.10.2

@@ -22,8 +22,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if addr := os.Getenv(sinkEnv); addr != "" {
-		sink(addr) // this process is the receiver of another one's benchmarks
+	if network := os.Getenv(sinkEnv); network != "" {
+		sink(network) // this process is the receiver of another one's benchmarks
 		return
 	}
 	os.Exit(m.Run())

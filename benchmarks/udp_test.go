@@ -21,13 +21,28 @@ import (
 
 const sinkEnv = "WHOLELOG_BENCHMARK_SINK"
 
-// sink reads datagrams and throws them away, in a process of its own so that its work is not charged to the sender. It says where it
-// listens, and ends with its standard input.
-func sink(addr string) {
-	conn, err := net.ListenPacket("udp", addr)
-	if err != nil {
+// sink reads datagrams or streams and throws them away, in a process of its own so that its work is not charged to the sender. It says
+// where it listens, and ends with its standard input.
+func sink(network string) {
+	drain := drainDatagrams
+	if network == "tcp" {
+		drain = drainStreams
+	}
+	if err := drain("127.0.0.1:0"); err != nil {
 		fmt.Println("error:", err)
 		return
+	}
+	for in := bufio.NewReader(os.Stdin); ; {
+		if _, err := in.ReadByte(); err != nil {
+			return
+		}
+	}
+}
+
+func drainDatagrams(addr string) error {
+	conn, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return err
 	}
 	_ = conn.(*net.UDPConn).SetReadBuffer(8 << 20) // as much as the kernel gives
 	fmt.Println(conn.LocalAddr())
@@ -39,18 +54,14 @@ func sink(addr string) {
 			}
 		}
 	}()
-	for in := bufio.NewReader(os.Stdin); ; {
-		if _, err := in.ReadByte(); err != nil {
-			return
-		}
-	}
+	return nil
 }
 
-// startSink starts this very program as a sink and returns its address.
-func startSink(b *testing.B) string {
+// startSink starts this very program as a sink for a network and returns its address.
+func startSink(b *testing.B, network string) string {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), sinkEnv+"=127.0.0.1:0")
+	cmd.Env = append(os.Environ(), sinkEnv+"="+network)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -103,7 +114,7 @@ func BenchmarkUDP(b *testing.B) {
 }
 
 func ours(b *testing.B, texts []string, c gelf.Compression) {
-	h, err := gelf.NewHandler("udp://"+startSink(b), &gelf.Options{
+	h, err := gelf.NewHandler("udp://"+startSink(b, "udp"), &gelf.Options{
 		Host: "h", ChunkSize: 1420, PacketRate: -1, Compression: c, Delivery: delivery.Options{MaxBlock: time.Minute},
 	})
 	if err != nil {
@@ -130,7 +141,7 @@ func ours(b *testing.B, texts []string, c gelf.Compression) {
 }
 
 func theirs(b *testing.B, texts []string, c gogelf.CompressType) {
-	w, err := gogelf.NewUDPWriter(startSink(b))
+	w, err := gogelf.NewUDPWriter(startSink(b, "udp"))
 	if err != nil {
 		b.Fatal(err)
 	}

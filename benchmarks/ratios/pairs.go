@@ -74,5 +74,23 @@ func pairs() []pair {
 			all = append(all, p)
 		}
 	}
+	all = append(all, pair{
+		name: "syslog format", ours: "RFC 5424, 330 bytes", theirs: "srslog's formatter",
+		a: bench{"../syslog", "BenchmarkEncode/text"}, b: bench{".", "BenchmarkSrslogFormat"}, faster: 20, free: true,
+	})
+	for _, x := range []struct {
+		what, bench, peer string
+		faster            float64
+	}{
+		{"330 bytes", "text", "srslog", 25},
+		{"330 bytes", "text", "std", 18},
+		{"ten attributes as structured data", "attrs", "srslog", 4},
+		{"ten attributes as structured data", "attrs", "std", 4},
+	} {
+		all = append(all, pair{
+			name: "syslog TCP", ours: "log call to kernel, " + x.what, theirs: map[string]string{"std": "log/syslog", "srslog": "srslog"}[x.peer],
+			a: bench{".", "BenchmarkSyslogTCP/" + x.bench + "_ours"}, b: bench{".", "BenchmarkSyslogTCP/" + x.bench + "_" + x.peer}, faster: x.faster,
+		})
+	}
 	return all
 }

@@ -46,8 +46,9 @@ func appendPlain(dst []byte, s string, limit int, param bool) (out []byte, taken
 func plain(s string, param bool) int {
 	i := 0
 	for ; i+32 <= len(s); i += 32 {
-		a, b, c, d := load64(s, i), load64(s, i+8), load64(s, i+16), load64(s, i+24)
-		care := special(a) | special(b) | special(c) | special(d)
+		t := s[i : i+32]
+		a, b, c, d := load64(t, 0), load64(t, 8), load64(t, 16), load64(t, 24)
+		care := anySpecial(a) | anySpecial(b) | anySpecial(c) | anySpecial(d)
 		if param {
 			care |= syntax(a) | syntax(b) | syntax(c) | syntax(d)
 		}
@@ -80,6 +81,10 @@ func special(w uint64) uint64 {
 	const all = 0x7f * ones
 	return ^((w + 0x60*ones) & ((w ^ 0x7f*ones) + all)) | w
 }
+
+// anySpecial has a highest bit set if [special] has one, but not always the same: it is for words of which most have none. What is below
+// a space borrows, DEL carries.
+func anySpecial(w uint64) uint64 { return w | (w - ' '*ones) | (w + ones) }
 
 // syntax is special for the characters that a PARAM-VALUE escapes.
 func syntax(w uint64) uint64 {
