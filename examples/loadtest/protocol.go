@@ -16,7 +16,9 @@ import (
 	"github.com/wholelog/wholelog/delivery"
 	"github.com/wholelog/wholelog/gelf"
 	"github.com/wholelog/wholelog/internal/fake/gelfd"
+	"github.com/wholelog/wholelog/internal/fake/syslogd"
 	"github.com/wholelog/wholelog/resolve"
+	"github.com/wholelog/wholelog/syslog"
 )
 
 // handler is what all handlers of the library are.
@@ -53,8 +55,13 @@ type options struct {
 func protocols() map[string]protocol {
 	return map[string]protocol{
 		"gelf+udp":   {open: openGELF, listen: listenUDP},
+		"gelf+tcp":   {open: openGELF, listen: listenTCP},
+		"gelf+tls":   {open: openGELF, listen: listenTCP, secure: true},
 		"gelf+http":  {open: openGELF, listen: listenHTTP},
 		"gelf+https": {open: openGELF, listen: listenHTTP, secure: true},
+		"syslog+udp": {open: openSyslog, listen: listenSyslog("udp")},
+		"syslog+tcp": {open: openSyslog, listen: listenSyslog("tcp")},
+		"syslog+tls": {open: openSyslog, listen: listenSyslog("tcp"), secure: true},
 	}
 }
 
@@ -72,8 +79,11 @@ func find(url string) (p protocol, target string, err error) {
 }
 
 func openGELF(target string, o options) (handler, error) {
-	// All errors are told, with the counters: a line for each kind of trouble is enough.
 	return gelf.NewHandler(target, &gelf.Options{TLSConfig: o.tls, Resolve: o.resolve, Delivery: o.delivery})
+}
+
+func openSyslog(target string, o options) (handler, error) {
+	return syslog.NewHandler(target, &syslog.Options{TLSConfig: o.tls, Resolve: o.resolve, Delivery: o.delivery})
 }
 
 func gelfOptions(heard func(string)) gelfd.Options {
@@ -98,12 +108,36 @@ func listenUDP(addr string, _ *tls.Config, heard func(string)) (netip.AddrPort, 
 	return s.Addr(), receiver{close: s.Close, refuse: func() uint64 { return refused(s.Stats()) }}, nil
 }
 
+func listenTCP(addr string, t *tls.Config, heard func(string)) (netip.AddrPort, receiver, error) {
+	s, err := gelfd.ListenTCP(addr, gelfd.TCPOptions{Options: gelfOptions(heard), TLS: t})
+	if err != nil {
+		return netip.AddrPort{}, receiver{}, err
+	}
+	return s.Addr(), receiver{close: s.Close, refuse: func() uint64 { return refused(s.Stats()) }}, nil
+}
+
 func listenHTTP(addr string, t *tls.Config, heard func(string)) (netip.AddrPort, receiver, error) {
 	s, err := gelfd.ListenHTTP(addr, gelfd.HTTPOptions{Options: gelfOptions(heard), TLS: t})
 	if err != nil {
 		return netip.AddrPort{}, receiver{}, err
 	}
 	return s.Addr(), receiver{close: s.Close, refuse: func() uint64 { return refused(s.Stats()) }}, nil
+}
+
+func listenSyslog(network string) func(string, *tls.Config, func(string)) (netip.AddrPort, receiver, error) {
+	return func(addr string, t *tls.Config, heard func(string)) (netip.AddrPort, receiver, error) {
+		s, err := syslogd.Listen(network, addr, syslogd.Options{TLS: t, Discard: true, OnMessage: func(m syslogd.Message) { heard(m.Text) }})
+		if err != nil {
+			return netip.AddrPort{}, receiver{}, err
+		}
+		at, err := netip.ParseAddrPort(s.Addr())
+		return at, receiver{close: s.Close, refuse: func() (n uint64) {
+			for _, r := range s.Stats().Rejected {
+				n += r
+			}
+			return n
+		}}, err
+	}
 }
 
 // trust returns what a sender verifies certificates by; nil: as the system does.
