@@ -6,6 +6,7 @@ replace github.com/wholelog/wholelog => ../
 
 require (
 	github.com/Graylog2/go-gelf v0.0.0-20191017102106-1550ee647df0
+	github.com/leodido/go-syslog/v4 v4.6.0
 	github.com/wholelog/wholelog v0.0.0-00010101000000-000000000000
 )
 
