@@ -114,9 +114,13 @@ func BenchmarkUDP(b *testing.B) {
 }
 
 func ours(b *testing.B, texts []string, c gelf.Compression) {
-	h, err := gelf.NewHandler("udp://"+startSink(b, "udp"), &gelf.Options{
-		Host: "h", ChunkSize: 1420, PacketRate: -1, Compression: c, Delivery: delivery.Options{MaxBlock: time.Minute},
-	})
+	run(b, texts, "udp", gelf.Options{ChunkSize: 1420, PacketRate: -1, Compression: c})
+}
+
+// run is the cost of a log call, from the call to the last message's delivery.
+func run(b *testing.B, texts []string, network string, o gelf.Options) {
+	o.Host, o.Delivery = "h", delivery.Options{MaxBlock: time.Minute}
+	h, err := gelf.NewHandler(network+"://"+startSink(b, network), &o)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -147,6 +151,11 @@ func theirs(b *testing.B, texts []string, c gogelf.CompressType) {
 	}
 	defer w.Close()
 	w.CompressionType = c
+	write(b, texts, w)
+}
+
+// write is the cost of a message written by w.
+func write(b *testing.B, texts []string, w gogelf.Writer) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {

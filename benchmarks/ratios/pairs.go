@@ -92,5 +92,8 @@ func pairs() []pair {
 			a: bench{".", "BenchmarkSyslogTCP/" + x.bench + "_ours"}, b: bench{".", "BenchmarkSyslogTCP/" + x.bench + "_" + x.peer}, faster: x.faster,
 		})
 	}
-	return all
+	return append(all, pair{
+		name: "TCP 300B", ours: "log call to the peer's kernel", theirs: "go-gelf TCP writer",
+		a: bench{".", "BenchmarkTCP/ours"}, b: bench{".", "BenchmarkTCP/gogelf"}, faster: 15,
+	})
 }
