@@ -2,9 +2,11 @@ package gelf
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/wholelog/wholelog/delivery"
 	"github.com/wholelog/wholelog/internal/yardstick"
@@ -43,6 +45,17 @@ func BenchmarkHandle(b *testing.B) {
 		h, s := sinkHandler(b, Options{Delivery: delivery.Options{Overflow: delivery.DropNewest}})
 		s.discard = true
 		r := yardstick.Record()
+		b.ReportAllocs()
+		for b.Loop() {
+			h.Handle(ctx, r)
+		}
+	})
+	b.Run("dead", func(b *testing.B) { // what a log call costs when nothing leaves and the queue is full
+		h, s := sinkHandler(b, Options{Delivery: delivery.Options{Overflow: delivery.DropNewest, CloseTimeout: time.Millisecond}})
+		s.dead = errors.New("connection refused")
+		r := yardstick.Record()
+		for h.Handle(ctx, r) == nil {
+		}
 		b.ReportAllocs()
 		for b.Loop() {
 			h.Handle(ctx, r)

@@ -17,9 +17,12 @@ type sink struct {
 	mu      sync.Mutex
 	records []string
 	discard bool
+	dead    error // what every dial ends with
 }
 
-func (s *sink) Dial(context.Context, netip.AddrPort, *ship.Meter) (ship.Link, error) { return s, nil }
+func (s *sink) Dial(context.Context, netip.AddrPort, *ship.Meter) (ship.Link, error) {
+	return s, s.dead
+}
 
 func (s *sink) Limits() ship.Limits { return ship.Limits{} }
 

@@ -25,6 +25,7 @@ func pairs() []pair {
 		{name: "handle", ours: "gelf Handle with Put", theirs: "go-gelf marshal alone", a: handle, b: bench{".", "BenchmarkGoGELFMarshal"}, faster: 7, free: true},
 		{name: "handle", ours: "gelf Handle with Put", theirs: "slog JSON Handle to nowhere", a: handle, b: bench{".", "BenchmarkHandle/slog_json"}, faster: 2, free: true},
 		{name: "handle", ours: "gelf Handle with Put", theirs: "slog text Handle to nowhere", a: handle, b: bench{".", "BenchmarkHandle/slog_text"}},
+		{name: "handle, dead destination", ours: "gelf Handle, queue full, DropNewest", theirs: "gelf Handle that delivers", a: bench{"../gelf", "BenchmarkHandle/dead"}, b: handle, cost: 1.2, free: true},
 		{name: "handle", ours: "gelf Handle with Put", theirs: "tint Handle to nowhere", a: handle, b: bench{".", "BenchmarkHandle/tint"}},
 	}
 	for _, peer := range []string{"slog_json", "slog_text", "zap", "zerolog", "logrus", "tint"} {
@@ -37,6 +38,7 @@ func pairs() []pair {
 	all = append(all,
 		pair{name: "pick", ours: "by weight and health, of 3", theirs: "atomic load and counter", a: bench{"../internal/ship", "BenchmarkPick/of_3"}, b: bench{".", "BenchmarkAtomicPick"}, cost: 6, free: true},
 		pair{name: "pick", ours: "by weight and health, of 3000", theirs: "atomic load and counter", a: bench{"../internal/ship", "BenchmarkPick/of_3000"}, b: bench{".", "BenchmarkAtomicPick"}, free: true},
+		pair{name: "stats", ours: "Stats of eight addresses", theirs: "a copy of the same maps and rows", a: bench{"../internal/ship", "BenchmarkStats/snapshot"}, b: bench{"../internal/ship", "BenchmarkStats/copy"}, cost: 2},
 		pair{name: "put", ours: "Put of 500 bytes", theirs: "copy under a mutex, into as much memory", a: bench{"../internal/ship", "BenchmarkPut/put_16MiB"}, b: bench{"../internal/ship", "BenchmarkPut/mutex_copy_16MiB"}, cost: 3, free: true},
 	)
 	for _, h := range []struct {

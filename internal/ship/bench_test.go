@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 
@@ -91,4 +93,41 @@ func BenchmarkPick(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkStats is a snapshot of the counters of eight addresses with three causes each, against a copy of the same maps and rows.
+func BenchmarkStats(b *testing.B) {
+	e := newTestEngine(sink{}, delivery.Options{}, resolveTo(addrs(8)...))
+	defer e.Close()
+	if err := e.Ready(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	e.links.Lock()
+	for _, ep := range e.routes[0].eps {
+		for _, c := range []delivery.Cause{delivery.CauseRefused, delivery.CauseReset, delivery.CausePeerClosed} {
+			ep.errors[c] = 1
+		}
+	}
+	e.links.Unlock()
+	for _, reason := range []delivery.Reason{delivery.ReasonRejected, delivery.ReasonTooLarge} {
+		_ = e.Refuse(slog.LevelInfo, 1, reason, nil)
+	}
+	full := e.Stats()
+	b.Run("snapshot", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = e.Stats()
+		}
+	})
+	b.Run("copy", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			s := full
+			s.Reasons = maps.Clone(full.Reasons)
+			s.Endpoints = slices.Clone(full.Endpoints)
+			for i := range s.Endpoints {
+				s.Endpoints[i].Errors = maps.Clone(full.Endpoints[i].Errors)
+			}
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -282,14 +283,16 @@ func (ep *endpoint) resting(now stamp) bool {
 
 // stats appends a row for every endpoint.
 func (rt *route) stats(rows []delivery.EndpointStats) []delivery.EndpointStats {
+	n := len(rt.eps) + len(rt.gone)
+	if rt.departed != nil {
+		n++
+	}
+	rows = slices.Grow(rows, n) // none stay nil
 	row := func(ep *endpoint, state string) {
 		s := delivery.EndpointStats{
 			Addr: ep.addr, State: state, Since: ep.since, Weight: ep.weight,
 			Picked: ep.picked, Delivered: ep.delivered, Resent: ep.resent, Bytes: ep.bytes.Load(),
-			Errors: make(map[delivery.Cause]uint64, len(ep.errors)), LastError: ep.lastError,
-		}
-		for c, n := range ep.errors {
-			s.Errors[c] = n
+			Errors: maps.Clone(ep.errors), LastError: ep.lastError,
 		}
 		for _, sl := range ep.slots {
 			s.PendingBytes += uint64(sl.inbox.bytes + sl.sent)
