@@ -79,9 +79,10 @@ func New(c Config) *Transport {
 	return &Transport{config: c, dial: d.DialContext, tune: tune, verdict: verdictTime}
 }
 
-// Limits implements [ship.Transport]. More unsettled than the send buffer holds would not be on its way.
+// Limits implements [ship.Transport]. The window is more than the kernel takes, which on Linux is up to twice what it was asked for: a
+// write then waits until there is room, which the kernel tells at once, and not for what is acknowledged, which has to be asked.
 func (t *Transport) Limits() ship.Limits {
-	return ship.Limits{LinksPerAddr: t.config.PerAddr, BatchBytes: batchBytes, Window: t.config.SendBuffer, MaxAge: t.config.MaxAge}
+	return ship.Limits{LinksPerAddr: t.config.PerAddr, BatchBytes: batchBytes, Window: 2*t.config.SendBuffer + batchBytes, MaxAge: t.config.MaxAge}
 }
 
 // Dial implements [ship.Transport]: it connects, and shakes hands if there is TLS.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -146,11 +147,13 @@ func TestTCPEnds(t *testing.T) {
 // A deaf server takes what its kernel takes.
 func TestTCPDeaf(t *testing.T) {
 	s, c := tcpServer(t, TCPOptions{Deaf: true, Options: Options{RcvBuf: 4 << 10}})
+	if n, err := c.Write([]byte("x")); n != 1 || err != nil {
+		t.Fatalf("%d bytes, %v", n, err)
+	}
 	if err := c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
-	n, err := c.Write(make([]byte, 64<<20))
-	if err == nil || n == 0 {
+	if n, err := c.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 	if got := s.Conns(); len(got) != 1 || got[0].Bytes != 0 || got[0].End != "" {
