@@ -3,6 +3,7 @@ package ship
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"sync"
 	"testing"
@@ -28,6 +29,10 @@ type fakeNet struct {
 	nudges int
 	meters map[string]*Meter
 
+	confirmed map[string]bool // settled as delivered by a link that was open then
+	lost      map[string]bool // left, and arrived nowhere: what datagrams do
+	misused   []string        // what the engine did with a link and must not
+
 	// send handles a batch at an address; nil: everything is delivered at once.
 	send func(l *fakeLink, b *Batch) error
 	// meet is called first in every other method of a link ("dial", "nudge", "drain", "close", "gone"). It may wait, or panic.
@@ -38,6 +43,7 @@ func newFakeNet(limits Limits) *fakeNet {
 	return &fakeNet{
 		limits: limits, got: make(map[string][]string), dials: make(map[string]int),
 		refuse: make(map[string]error), meters: make(map[string]*Meter),
+		confirmed: make(map[string]bool), lost: make(map[string]bool),
 	}
 }
 
@@ -98,6 +104,37 @@ type fakeLink struct {
 	once   sync.Once
 	closed chan struct{}
 	gone   chan struct{}
+
+	settling sync.Mutex     // held for a confirm, and while the link is closed
+	acks     sync.WaitGroup // outcomes that will come later
+	written  int            // bytes taken by a stream
+	room     int            // and those that it takes in all
+	state    linkState      // guarded by net.mu
+}
+
+// linkState says which calls a link may get.
+type linkState uint8
+
+const (
+	idle linkState = iota
+	inUse
+	ended // Send failed or Drain was called
+)
+
+// enter notes a call of Send or Drain. They never overlap, and after an error or a goodbye none follows.
+func (l *fakeLink) enter(call string) {
+	l.net.mu.Lock()
+	defer l.net.mu.Unlock()
+	if l.state != idle {
+		l.net.misused = append(l.net.misused, fmt.Sprintf("%s at %s in state %d", call, l.addr, l.state))
+	}
+	l.state = inUse
+}
+
+func (l *fakeLink) leaveTo(next linkState) {
+	l.net.mu.Lock()
+	defer l.net.mu.Unlock()
+	l.state = next
 }
 
 var errLinkClosed = errors.New("link closed")
@@ -115,7 +152,40 @@ func (l *fakeLink) take(b *Batch, from, to int) {
 // deliver is the simplest receiver.
 func (l *fakeLink) deliver(b *Batch) {
 	l.take(b, 0, b.Len())
-	b.Settle(0, b.Len(), Outcome{Do: Delivered})
+	l.confirm(b, 0, b.Len())
+}
+
+// confirm settles the records [from, to) of b as delivered, unless the link is closed, and notes which these were.
+func (l *fakeLink) confirm(b *Batch, from, to int) {
+	l.settling.Lock()
+	defer l.settling.Unlock()
+	select {
+	case <-l.closed:
+		return
+	default:
+	}
+	l.note(l.net.confirmed, b, from, to)
+	b.Settle(from, to, Outcome{Do: Delivered})
+}
+
+// note enters the records [from, to) of b in a set.
+func (l *fakeLink) note(set map[string]bool, b *Batch, from, to int) {
+	l.net.mu.Lock()
+	defer l.net.mu.Unlock()
+	for i := from; i < to; i++ {
+		set[string(b.At(i).Bytes())] = true
+	}
+}
+
+// leave is the peer going away.
+func (l *fakeLink) leave() {
+	l.net.mu.Lock()
+	defer l.net.mu.Unlock()
+	select {
+	case <-l.gone:
+	default:
+		close(l.gone)
+	}
 }
 
 // hang is a receiver that reads nothing: Send returns when the link is closed.
@@ -137,11 +207,16 @@ func (l *fakeLink) meet(call string) {
 }
 
 func (l *fakeLink) Send(ctx context.Context, b *Batch) error {
+	l.enter("Send")
+	next := ended // after a panic, too
+	defer func() { l.leaveTo(next) }()
 	l.ctx = ctx
-	if l.net.send != nil {
-		return l.net.send(l, b)
+	if l.net.send == nil {
+		l.deliver(b)
+	} else if err := l.net.send(l, b); err != nil {
+		return err
 	}
-	l.deliver(b)
+	next = idle
 	return nil
 }
 
@@ -153,6 +228,8 @@ func (l *fakeLink) Nudge() {
 }
 
 func (l *fakeLink) Drain(context.Context) error {
+	l.enter("Drain")
+	defer l.leaveTo(ended)
 	l.meet("drain")
 	l.net.mu.Lock()
 	defer l.net.mu.Unlock()
@@ -163,7 +240,9 @@ func (l *fakeLink) Drain(context.Context) error {
 func (l *fakeLink) Close() error {
 	l.meet("close")
 	l.once.Do(func() {
+		l.settling.Lock() // a confirm under way still counts
 		close(l.closed)
+		l.settling.Unlock()
 		l.net.mu.Lock()
 		l.net.open--
 		l.net.mu.Unlock()

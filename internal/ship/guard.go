@@ -12,6 +12,7 @@ import (
 
 var (
 	errGone   = errors.New("the peer closed the connection")
+	errStill  = errors.New("nothing moved within SendTimeout")
 	errNoLink = errors.New("no link and no error")
 )
 

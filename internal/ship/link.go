@@ -131,7 +131,7 @@ func (s *slot) linked(link Link, err error) {
 		s.lost = true
 		return
 	}
-	s.link, s.opened, s.maxAge = link, s.route.eng.clock.stamp(), 0
+	s.link, s.opened, s.maxAge, s.cut = link, s.route.eng.clock.stamp(), 0, false
 	if limit := s.route.limits.MaxAge; limit > 0 {
 		s.maxAge = aged(limit)
 	}
@@ -156,6 +156,9 @@ func (s *slot) send(link Link, b *Batch) {
 	e.links.Lock()
 	b.sending = false
 	s.release(b)
+	if s.cut { // the link is closed, whatever Send says
+		err = &Fault{delivery.CauseTimeout, errStill}
+	}
 	nudge := err == nil && e.flushes.Load() > 0
 	e.links.Unlock()
 	if err != nil {
@@ -176,10 +179,22 @@ func (s *slot) checkProgress() {
 	}
 	e.links.Lock()
 	link := s.link
+	s.cut = link != nil && s.inSend()
+	closing := s.cut
 	e.links.Unlock()
-	if link != nil {
+	if closing {
 		guardClose(link)
 	}
+}
+
+// inSend says whether the link has a batch whose Send has not returned. The caller holds links.
+func (s *slot) inSend() bool {
+	for b := s.batches; b != nil; b = b.next {
+		if b.sending {
+			return true
+		}
+	}
+	return false
 }
 
 // end closes a link that broke and takes back all it had not settled: perhaps taken, so each counts a try. What was dealt but not

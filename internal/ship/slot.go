@@ -46,6 +46,7 @@ type slot struct {
 
 	watch    *time.Timer   // runs while Send does
 	watched  atomic.Uint64 // progress when watch was set
+	cut      bool          // the watch closed the link
 	stuck    bool
 	progress atomic.Uint64 // grows with every Settle and Wire
 	seen     uint64        // progress when still began to count

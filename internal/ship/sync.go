@@ -201,7 +201,11 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 	}
 	defer s.yield()
 	b := &Batch{recs: []*Rec{r}, slot: s, open: 1, answered: make(chan struct{})}
+	unhang := context.AfterFunc(ctx, func() { guardClose(link) }) // should it not look at the time
 	err = guardSend(ctx, link, b)
+	if !unhang() && err == nil {
+		err = ctx.Err()
+	}
 	if err == nil {
 		guardNudge(link) // whoever logs waits: ask for the outcome now
 		select {
@@ -319,31 +323,54 @@ func (e *Engine) readySync(ctx context.Context) error {
 	return fmt.Errorf("%s: no address can be reached: %w", e.name, err)
 }
 
-// closeLeaving says goodbye to the links of addresses that left: in Sync mode no goroutine of their own does.
+// closeLeaving says goodbye to the links of addresses that left: in Sync mode no goroutine of their own does. A link that somebody is
+// using is left to the next caller; Close waits for it, and ends it when ctx does.
 func (e *Engine) closeLeaving(ctx context.Context) {
 	e.links.Lock()
-	leaving := e.leaving
+	leaving, closing := e.leaving, e.state == over
 	e.leaving = nil
 	e.links.Unlock()
 	for _, s := range leaving {
-		turn := false
-		select {
-		case s.turnstile <- struct{}{}:
-			turn = true
-		case <-ctx.Done(): // whoever has it gets the link closed below his feet
+		if s.turnToLeave(ctx, closing) {
+			e.links.Lock()
+			link := s.link
+			s.link, s.ending = nil, link
+			e.links.Unlock()
+			if link != nil {
+				s.goodbye(ctx, link)
+			}
+			e.links.Lock()
+			s.ended()
+			e.links.Unlock()
+			<-s.turnstile
+			continue
 		}
 		e.links.Lock()
 		link := s.link
-		s.link, s.ending = nil, link
-		e.links.Unlock()
-		if link != nil {
-			s.goodbye(ctx, link)
+		if !closing && !slices.Contains(e.leaving, s) {
+			e.leaving = append(e.leaving, s)
 		}
-		e.links.Lock()
-		s.ended()
 		e.links.Unlock()
-		if turn {
-			<-s.turnstile
+		if closing && link != nil {
+			guardClose(link)
 		}
+	}
+}
+
+// turnToLeave takes the turn at s, if it is free or if wait is set and it becomes free before ctx ends.
+func (s *slot) turnToLeave(ctx context.Context, wait bool) bool {
+	select {
+	case s.turnstile <- struct{}{}:
+		return true
+	default:
+	}
+	if !wait {
+		return false
+	}
+	select {
+	case s.turnstile <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

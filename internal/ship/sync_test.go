@@ -131,3 +131,27 @@ func TestR55_SyncClosesLinksOfAddressesThatLeft(t *testing.T) {
 		}
 	}
 }
+
+// SyncTimeout bounds a log call though the link does not look at the time; the next address is tried within it.
+func TestSyncTimeoutEndsASendThatHangs(t *testing.T) {
+	for _, addresses := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			net := newFakeNet(Limits{})
+			net.send = func(l *fakeLink, b *Batch) error {
+				if l.addr == addrs(1)[0] {
+					return l.hang()
+				}
+				l.deliver(b)
+				return nil
+			}
+			e := newTestEngine(net, delivery.Options{Sync: true, SyncTimeout: time.Second}, resolveTo(addrs(addresses)...))
+			began := time.Now()
+			err := e.Put(slog.LevelInfo, []byte("m"))
+			if took := time.Since(began); took > time.Second || (err == nil) != (addresses == 2) {
+				t.Errorf("%d addresses: %v after %v", addresses, err, took)
+			}
+			_ = e.Close()
+			balanced(t, e.Stats())
+		})
+	}
+}
