@@ -69,7 +69,7 @@ type settings struct {
 	chart           string
 }
 
-// run does what args say: the tables go to out, what happens meanwhile to progress.
+// run does what args say: the tables go to out, what happens meanwhile to progress, which is written to by several goroutines at once.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("loadtest", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // flag would print an error that is reported here once more

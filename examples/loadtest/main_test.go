@@ -202,6 +202,34 @@ func certificate(t *testing.T) (cert, key string) {
 	return cert, key
 }
 
+// A certificate of an unknown authority is refused: the trouble is told while it happens, nothing is delivered, and the table says
+// that it was TLS.
+func TestStrangeCertificate(t *testing.T) {
+	cert, key := certificate(t)
+	other, _ := certificate(t)
+	for _, scheme := range []string{"gelf+tls", "gelf+https", "syslog+tls"} {
+		t.Run(scheme, func(t *testing.T) {
+			addrs, _ := receiving(t, scheme, 1, "-cert", cert, "-key", key)
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			var out, progress safeBuffer
+			done := make(chan error, 1)
+			go func() {
+				done <- run(ctx, []string{"-target", scheme + "://" + addrs[0], "-ca", other, "-rate", "50", "-for", "1h", "-wait", "50ms"}, &out, &progress)
+			}()
+			until(t, "the trouble is told", func() bool { return strings.Contains(progress.String(), "certificate") })
+			interrupt()
+			if err := <-done; !errors.Is(err, errLost) {
+				t.Errorf("%v", err)
+			}
+			s := out.String()
+			if number(t, s, "delivered") != 0 || number(t, s, "sent") != number(t, s, "pending") || !strings.Contains(s, "  tls ") {
+				t.Errorf("\n%s", s)
+			}
+		})
+	}
+}
+
 // A destination that refuses costs the exit code, and the table says where the messages are.
 func TestWhatIsNotDelivered(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -220,6 +248,26 @@ func TestWhatIsNotDelivered(t *testing.T) {
 	}
 	if exitCode(err, io.Discard) != 1 {
 		t.Error("exit code")
+	}
+}
+
+// User-info is used and never shown: not in the tables, not meanwhile, not in the chart.
+func TestUserInfoIsHidden(t *testing.T) {
+	addrs, _ := receiving(t, "gelf+http", 1)
+	var out, progress safeBuffer
+	file := filepath.Join(t.TempDir(), "sent.svg")
+	target := "gelf+http://who:hush@" + addrs[0] + "/gelf"
+	if err := run(t.Context(), []string{"-target", target, "-count", "1", "-wait", "1m", "-chart", file}, &out, &progress); err != nil {
+		t.Fatal(err)
+	}
+	svg, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{"table": out.String(), "progress": progress.String(), "chart": string(svg)} {
+		if strings.Contains(text, "who") || strings.Contains(text, "hush") || !strings.Contains(text, "gelf+http://"+addrs[0]+"/gelf") {
+			t.Errorf("%s:\n%s", what, text)
+		}
 	}
 }
 

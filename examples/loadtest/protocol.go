@@ -78,6 +78,13 @@ func find(url string) (p protocol, target string, err error) {
 	return p, way + "://" + rest, nil
 }
 
+// shown is a target as it is printed: without user-info, since output is pasted into tickets. An @ in the path takes what is before
+// it along, which hides too much and never too little.
+func shown(url string) string {
+	scheme, rest, _ := strings.Cut(url, "://")
+	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
+}
+
 func openGELF(target string, o options) (handler, error) {
 	return gelf.NewHandler(target, &gelf.Options{TLSConfig: o.tls, Resolve: o.resolve, Delivery: o.delivery})
 }

@@ -35,8 +35,11 @@ func send(ctx context.Context, s settings, out, progress io.Writer) error {
 		return fmt.Errorf("-target: %w", err)
 	}
 	o := options{
-		resolve:  resolve.Options{Policy: s.policy},
-		delivery: delivery.Options{CloseTimeout: max(s.wait, time.Second)},
+		resolve: resolve.Options{Policy: s.policy},
+		delivery: delivery.Options{
+			CloseTimeout: max(s.wait, time.Second),
+			OnError:      func(err error) { fmt.Fprintln(progress, err) }, // at most once a second for each kind
+		},
 	}
 	if o.tls, err = trust(s.ca); err != nil {
 		return err
@@ -49,8 +52,8 @@ func send(ctx context.Context, s settings, out, progress io.Writer) error {
 		return err
 	}
 	test := rand.Uint32()
-	r := report{target: s.target, test: test, loggers: s.loggers}
-	fmt.Fprintf(progress, "load test %08x to %s\n", test, s.target)
+	r := report{target: shown(s.target), test: test, loggers: s.loggers}
+	fmt.Fprintf(progress, "load test %08x to %s\n", test, r.target)
 
 	watch := newWatch(h.Stats, progress)
 	began := time.Now()
@@ -65,7 +68,7 @@ func send(ctx context.Context, s settings, out, progress io.Writer) error {
 	closed := h.Close()
 	r.write(out)
 	if s.chart != "" {
-		if err := os.WriteFile(s.chart, chart(fmt.Sprintf("Load test %08x to %s", test, s.target), samples), 0o644); err != nil {
+		if err := os.WriteFile(s.chart, chart(fmt.Sprintf("Load test %08x to %s", test, r.target), samples), 0o644); err != nil {
 			return err // it names the file
 		}
 	}
