@@ -122,7 +122,7 @@ func TestReport(t *testing.T) {
 	report{
 		target: "gelf+udp://x:1", test: 0xbeef, loggers: 2, sent: 10, took: 2 * time.Second,
 		stats: delivery.Stats{
-			Accepted: 10, Delivered: 6, Dropped: 3, Pending: 1, Resent: 2, Reconnects: 1, Waits: 4, WaitTime: 1500 * time.Microsecond,
+			Accepted: 10, Delivered: 6, Dropped: 3, Pending: 1, Resent: 2, Reconnects: 1, Truncated: 4, Diverted: 5, Waits: 4, WaitTime: 1500 * time.Microsecond,
 			Reasons: map[delivery.Reason]uint64{delivery.ReasonQueueFull: 2, delivery.ReasonClosed: 1},
 			Endpoints: []delivery.EndpointStats{
 				{Addr: netip.MustParseAddrPort("[::1]:7001"), State: "up", Delivered: 5, Resent: 2},
@@ -138,6 +138,8 @@ func TestReport(t *testing.T) {
   dropped              3  closed 1, queue_full 2
   pending              1
   resent               2  each may have arrived twice
+  truncated            4
+  diverted             5
   reconnects           1
   waits                4  log calls that waited for room, 1.5ms in all
 

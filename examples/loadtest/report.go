@@ -32,6 +32,8 @@ func (r report) write(out io.Writer) {
 	line("dropped", s.Dropped, reasons(s.Reasons))
 	line("pending", s.Pending, "")
 	line("resent", s.Resent, when(s.Resent, "each may have arrived twice"))
+	line("truncated", s.Truncated, "")
+	line("diverted", s.Diverted, "")
 	line("reconnects", s.Reconnects, "")
 	line("waits", s.Waits, when(s.Waits, fmt.Sprintf("log calls that waited for room, %v in all", s.WaitTime.Round(time.Microsecond))))
 	if s.Accepted != s.Delivered+s.Dropped+s.Pending || s.Accepted != r.sent {
