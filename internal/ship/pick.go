@@ -23,6 +23,10 @@ func (rt *route) pick(r *Rec, now stamp) (*slot, time.Duration) {
 		if !s.full(len(r.data)) {
 			rt.stride.Take(&s.turn)
 			rt.line.sink(i)
+			if rt.limits.Blind && s.ep.failures > 0 && s.ep.probed == (stamp{}) {
+				s.ep.probed = now
+				rt.lineUp(now) // without it
+			}
 			return s, 0
 		}
 		if left := patience - s.still(now); left > 0 {
@@ -77,7 +81,22 @@ func (s *slot) open(now stamp) bool {
 	if s.ep.failures == 0 {
 		return true
 	}
-	return !s.ep.resting(now) && (s.link != nil || s.route.limits.Blind)
+	if s.ep.resting(now) {
+		return false
+	}
+	if s.route.limits.Blind {
+		return s.ep.proving(now) <= 0
+	}
+	return s.link != nil
+}
+
+// proving is how long records are still kept from an address that was dealt one after its rest. A datagram is sent in no time and its
+// refusal takes a round trip: without the wait a whole backlog would follow the first record to a host that is far away and dead.
+func (ep *endpoint) proving(now stamp) time.Duration {
+	if ep.probed == (stamp{}) {
+		return 0
+	}
+	return proof - ep.probed.age(now)
 }
 
 // soonest is how long until the first resting address may be used again.
@@ -86,6 +105,8 @@ func (rt *route) soonest(now stamp) time.Duration {
 	for _, ep := range rt.eps {
 		if ep.usable && ep.resting(now) {
 			wait = min(wait, ep.rest-(now.mono-ep.failed.mono)+time.Millisecond)
+		} else if left := ep.proving(now); ep.usable && left > 0 {
+			wait = min(wait, left)
 		}
 	}
 	return wait

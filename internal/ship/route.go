@@ -76,6 +76,7 @@ type endpoint struct {
 	rest     time.Duration // after failed, before it is used again
 	bidden   bool          // to rest, by the server's Retry-After
 	trial    bool          // it was out and has delivered nothing since: one record at a time
+	probed   stamp         // blind transports: when it was dealt its first record after its rest
 
 	picked, delivered, resent uint64
 	errors                    map[delivery.Cause]uint64
@@ -253,7 +254,7 @@ func (rt *route) putBackAll(l *list) {
 func (rt *route) fail(ep *endpoint, cause delivery.Cause, err error, after time.Duration) {
 	e := rt.eng
 	ep.failures++
-	ep.trial = false
+	ep.trial, ep.probed = false, stamp{}
 	ep.failed = e.clock.stamp()
 	ep.rest = max(e.backoff(ep.failures), min(after, e.retryAfterLimit()))
 	ep.bidden = after > 0

@@ -10,6 +10,7 @@ import (
 
 const (
 	patience = 100 * time.Millisecond // a due link that is full and makes no progress for this long is stuck
+	proof    = 300 * time.Millisecond // for the refusal of a datagram to arrive: a long round trip
 	waiting  = time.Second            // and one that others wait behind, though it is not full
 	minBatch = 4 << 10                // of a link's share of a small budget
 )
