@@ -59,7 +59,7 @@ func (a *arena) add(level slog.Level, data []byte) *Rec {
 		return nil
 	}
 	if s == nil || cap(s.buf)-len(s.buf) < len(data) {
-		if s = a.open(len(data), limit); s == nil {
+		if s = a.begin(len(data), limit); s == nil {
 			return nil
 		}
 	}
@@ -122,8 +122,8 @@ func (a *arena) reuse(size int) *segment {
 	return nil
 }
 
-// open appends a segment with room for size bytes; a record larger than a segment gets one alone.
-func (a *arena) open(size, limit int) *segment {
+// begin appends a segment with room for size bytes; a record larger than a segment gets one alone.
+func (a *arena) begin(size, limit int) *segment {
 	if a.last != nil && a.last.open == 0 {
 		a.release(a.last)
 	}

@@ -18,7 +18,7 @@ const (
 func (e *Engine) dispatch() {
 	timer := time.NewTimer(never)
 	defer timer.Stop()
-	var news news
+	var recent arrivals
 	for {
 		refresh := e.kick()
 		now := e.clock.stamp()
@@ -29,7 +29,7 @@ func (e *Engine) dispatch() {
 			e.mu.Unlock()
 			return
 		}
-		e.ticking = news.fresh(e.arena.seq, now)
+		e.ticking = recent.fresh(e.arena.seq, now)
 		if e.ticking {
 			wait = min(wait, tick)
 		} else if e.ledger.pending == 0 {
@@ -52,14 +52,14 @@ func (e *Engine) dispatch() {
 	}
 }
 
-// news remembers when there were new records.
-type news struct {
+// arrivals remembers when there were new records.
+type arrivals struct {
 	seq uint64
 	at  time.Duration
 }
 
 // fresh says whether a record came within tickFor.
-func (n *news) fresh(seq uint64, now stamp) bool {
+func (n *arrivals) fresh(seq uint64, now stamp) bool {
 	if seq != n.seq {
 		n.seq, n.at = seq, now.mono
 	}

@@ -59,7 +59,7 @@ type Engine struct {
 	latest  time.Time     // of the last delivery
 	due     []*slot       // were dealt something, to be woken
 	leaving []*slot       // Sync: links of addresses that left, to be closed by the next caller
-	news    chan struct{} // Ready: closed when a link was opened or could not be; nil when nobody waits
+	dialled chan struct{} // Ready: closed when a link was opened or could not be; nil when nobody waits
 
 	mu      sync.Mutex
 	arena   arena

@@ -126,9 +126,9 @@ func (rt *route) endRests(now stamp) {
 
 // announce tells Ready that a dial has ended. The caller holds links.
 func (e *Engine) announce() {
-	if e.news != nil {
-		close(e.news)
-		e.news = nil
+	if e.dialled != nil {
+		close(e.dialled)
+		e.dialled = nil
 	}
 }
 
@@ -154,10 +154,10 @@ func (e *Engine) Ready(ctx context.Context) error {
 		e.links.Lock()
 		main.follow()
 		ready, err := main.ready(asked)
-		if e.news == nil {
-			e.news = make(chan struct{})
+		if e.dialled == nil {
+			e.dialled = make(chan struct{})
 		}
-		news, closing := e.news, e.state >= closing
+		dialled, closing := e.dialled, e.state >= closing
 		e.links.Unlock()
 		switch {
 		case ready:
@@ -168,7 +168,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 		select {
-		case <-news:
+		case <-dialled:
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", e.name, ctx.Err())
 		}

@@ -48,7 +48,7 @@ func (rt *route) lineUp(now stamp) {
 	}
 	rt.line = rt.line[:0]
 	for _, s := range rt.slots {
-		if !s.open(now) {
+		if !s.eligible(now) {
 			s.away = true
 			continue
 		}
@@ -73,8 +73,8 @@ func (ep *endpoint) holds() bool {
 	return false
 }
 
-// open says whether records may be dealt to s. After a failure the link is opened first, so that records need not wait for it.
-func (s *slot) open(now stamp) bool {
+// eligible says whether records may be dealt to s. After a failure the link is opened first, so that records need not wait for it.
+func (s *slot) eligible(now stamp) bool {
 	if !s.ep.usable || s.route.pinned != nil && s.route.pinned != s.ep || s.shy || s.ep.retired > 0 {
 		return false
 	}
@@ -198,7 +198,7 @@ func (rt *route) summon(now stamp) time.Duration {
 // other says whether a slot of another address could be used now.
 func (rt *route) other(s *slot, now stamp) bool {
 	for _, o := range rt.slots {
-		if o.ep != s.ep && o.open(now) && !o.stuck {
+		if o.ep != s.ep && o.eligible(now) && !o.stuck {
 			return true
 		}
 	}

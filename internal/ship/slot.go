@@ -69,7 +69,7 @@ func (s *slot) retire() {
 	s.retired = true
 	s.reclaim()
 	if !s.running && s.link == nil {
-		s.gone()
+		s.detach()
 		return
 	}
 	s.ep.retired++
@@ -80,8 +80,8 @@ func (s *slot) retire() {
 	s.signal()
 }
 
-// gone takes s out of its address's slots. The caller holds links.
-func (s *slot) gone() {
+// detach takes s out of its address's slots. The caller holds links.
+func (s *slot) detach() {
 	s.ep.slots = slices.DeleteFunc(s.ep.slots, func(o *slot) bool { return o == s })
 }
 
@@ -93,7 +93,7 @@ func (s *slot) ended() {
 		return
 	}
 	s.ep.retired--
-	s.gone()
+	s.detach()
 	for _, o := range s.ep.slots {
 		o.signal()
 	}
