@@ -46,7 +46,7 @@ func (s *slot) run() {
 	}
 }
 
-// turnFor says what s has to do: send b, dial (wait < 0), end, or wait. The caller holds links.
+// turnFor says what s has to do: send b, dial (wait < 0; the address is marked as being dialled then), end, or wait. The caller holds links.
 func (s *slot) turnFor() (b *Batch, wait time.Duration, leave bool) {
 	e := s.route.eng
 	now := e.clock.stamp()
@@ -56,12 +56,14 @@ func (s *slot) turnFor() (b *Batch, wait time.Duration, leave bool) {
 	case s.inbox.n == 0 && !(s.want && s.link == nil):
 		s.want = false
 		return nil, never, false
-	case s.link != nil && s.maxAge > 0 && s.opened.over(now, s.maxAge):
+	case s.link != nil && s.maxAge > 0 && s.opened.over(now, s.maxAge) && !s.ep.dialling:
+		s.ep.dialling = true
 		return nil, -1, false // dial says goodbye to the old one first
 	case s.link == nil:
 		if s.ep.dialling || s.ep.retired > 0 && !s.retired {
 			return nil, never, false // at most one dial in progress per address, and no link beside one that ends; its end wakes us
 		}
+		s.ep.dialling = true // before another link of the address asks
 		return nil, -1, false
 	}
 	if left := s.lingers(now); left > 0 {
@@ -89,7 +91,7 @@ func (s *slot) dial() {
 	e.links.Lock()
 	old := s.link
 	s.link, s.ending, s.want = nil, old, false
-	s.busy, s.since, s.ep.dialling = true, e.clock.stamp(), true
+	s.busy, s.since = true, e.clock.stamp()
 	e.links.Unlock()
 	e.signal() // it must know that this takes time
 	if old != nil {

@@ -153,7 +153,7 @@ func TestOneDialPerAddress(t *testing.T) {
 	for seed := range uint64(5) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newDice(seed)
-			net := &dialCounter{newFakeNet(Limits{LinksPerAddr: 4, BatchRecords: 2}), d, make(map[netip.AddrPort]int), make(map[netip.AddrPort]int)}
+			net := &dialCounter{newFakeNet(Limits{LinksPerAddr: 4, BatchRecords: 2, MaxAge: 3 * time.Second}), d, make(map[netip.AddrPort]int), make(map[netip.AddrPort]int)}
 			net.send = func(l *fakeLink, b *Batch) error {
 				if d.oneIn(5) {
 					return errors.New("broken")
