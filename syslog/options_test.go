@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ func TestDefaults(t *testing.T) {
 	got, _ := encode(h, info("m"))
 	m := parsed(t, got)
 	name, _ := os.Hostname()
-	if m.Facility != 16 || m.Hostname != clean(name, 255) || m.AppName != clean("syslog.test", 48) || m.ProcID != fmt.Sprint(os.Getpid()) || m.MsgID != "" {
+	if m.Facility != 16 || m.Hostname != clean(name, 255) || m.AppName != clean(filepath.Base(os.Args[0]), 48) || m.ProcID != fmt.Sprint(os.Getpid()) || m.MsgID != "" {
 		t.Errorf("%+v", m)
 	}
 }
