@@ -66,8 +66,16 @@ func TestR46_HTTPNodeKilledAndRestarted(t *testing.T) {
 			t.Parallel()
 			const n = 4000
 			o := gelfd.HTTPOptions{Bulk: bulk}
-			all := []*gelfd.HTTPServer{httpNode(t, o), httpNode(t, o), httpNode(t, o)}
-			victim := all[0]
+			victim, err := gelfd.ListenHTTP(place(t), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := []*gelfd.HTTPServer{victim, httpNode(t, o), httpNode(t, o)}
+			t.Cleanup(func() {
+				for _, s := range all {
+					s.Close()
+				}
+			})
 			h := handlerOf(t, "http://graylog.test:12202", gelf.Options{
 				Bulk:     bulk,
 				Resolve:  resolve.Options{Resolver: resolve.Static(addresses(all...)...)},
@@ -85,13 +93,10 @@ func TestR46_HTTPNodeKilledAndRestarted(t *testing.T) {
 				for j := range 100 { // while it is away
 					log.Info("m", "n", n+i/1000*100+j)
 				}
-				next, err := gelfd.ListenHTTP(victim.Addr().String(), o)
-				if err != nil {
+				if victim, err = gelfd.ListenHTTP(victim.Addr().String(), o); err != nil {
 					t.Fatal(err)
 				}
-				t.Cleanup(func() { next.Close() })
-				victim = next
-				all = append(all, next)
+				all = append(all, victim)
 			}
 			flushed(t, h)
 			if err := h.Close(); err != nil {
@@ -203,8 +208,12 @@ func TestFallbackByTCP(t *testing.T) {
 // While the fallback is down, datagrams go on; what it is for waits, and arrives when it is back. It is looked up only when needed.
 func TestFallbackIsDown(t *testing.T) {
 	datagrams := nodes(t, 1)[0]
-	first := httpNode(t, gelfd.HTTPOptions{})
-	addr := first.Addr().String()
+	addr := place(t)
+	first, err := gelfd.ListenHTTP(addr, gelfd.HTTPOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
 	h := handlerOf(t, "udp://"+datagrams.Addr().String(), gelf.Options{ChunkSize: 64, Fallback: "http://" + addr, Delivery: quickly(delivery.Options{})})
 	log := slog.New(h)
 	log.Info("small")

@@ -16,6 +16,7 @@ import (
 	"github.com/wholelog/wholelog/internal/fake/dnsd"
 	"github.com/wholelog/wholelog/internal/fake/flowlb"
 	"github.com/wholelog/wholelog/internal/fake/gelfd"
+	"github.com/wholelog/wholelog/internal/fake/loopback"
 	"github.com/wholelog/wholelog/internal/yardstick"
 	"github.com/wholelog/wholelog/jitter"
 	"github.com/wholelog/wholelog/resolve"
@@ -34,6 +35,16 @@ func nodes(t *testing.T, n int) []*gelfd.Server {
 		all[i] = s
 	}
 	return all
+}
+
+// place is where a receiver can go away and come back.
+func place(t *testing.T) string {
+	t.Helper()
+	addr, err := loopback.Addr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
 }
 
 // wait polls until done, or fails the test with what say says.
@@ -144,11 +155,11 @@ func TestR38_R43_DNSDownAtStart(t *testing.T) {
 // A receiver that is down and comes back: what the kernel refused is kept and arrives. The first message after it went is the one
 // that the refusal answers; UDP lost it without a word.
 func TestReceiverRestart(t *testing.T) {
-	first, err := gelfd.Listen("127.0.0.1:0", gelfd.Options{})
+	addr := place(t)
+	first, err := gelfd.Listen(addr, gelfd.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := first.Addr().String()
 	h, err := gelf.NewHandler("udp://"+addr, &gelf.Options{
 		Flows: 1, // so that the refusal of one message meets the next
 		Delivery: delivery.Options{
@@ -199,11 +210,11 @@ func TestReceiverAwayForASecond(t *testing.T) {
 	for _, sync := range []bool{false, true} {
 		t.Run(fmt.Sprintf("Sync=%v", sync), func(t *testing.T) {
 			t.Parallel()
-			first, err := gelfd.Listen("127.0.0.1:0", gelfd.Options{})
+			addr := place(t)
+			first, err := gelfd.Listen(addr, gelfd.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			addr := first.Addr().String()
 			h, err := gelf.NewHandler("udp://"+addr, &gelf.Options{
 				Delivery: delivery.Options{Sync: sync, OnError: func(error) {}},
 			})

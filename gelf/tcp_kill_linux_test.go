@@ -112,7 +112,7 @@ func unread(t *testing.T, addr string) (bytes int) {
 func TestNodeKilledThreeTimes(t *testing.T) {
 	const readBuffer = 64 << 10
 	a := &arrivals{got: make(map[int]int)}
-	p := startProcess(t, "127.0.0.1:0", a)
+	p := startProcess(t, place(t), a)
 	others := tcpNodes(t, 2, nil)
 	h := tcpHandler(t, "tcp://graylog.test:12201", &gelf.Options{
 		Resolve: resolve.Options{

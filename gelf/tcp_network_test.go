@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -442,12 +441,7 @@ func TestR36_ClientCertificate(t *testing.T) {
 
 // R38, R39: a receiver that is down at the start and comes late, and again, needs no restart of ours.
 func TestR38_R39_ReceiverComesLate(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := place(t)
 	h := tcpHandler(t, "tcp://"+addr, &gelf.Options{Delivery: delivery.Options{
 		OnError: func(error) {}, Backoff: jitter.Backoff{Base: time.Millisecond, Max: 10 * time.Millisecond},
 	}})

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/wholelog/wholelog/internal/fake/loopback"
 )
 
 // patience is how long anything may take that is known to happen.
@@ -33,7 +35,11 @@ func addrOf(l net.Listener) netip.AddrPort { return l.Addr().(*net.TCPAddr).Addr
 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	addr, err := loopback.Addr() // that of a listener which is closed refuses
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp4", addr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wholelog/wholelog/internal/fake/loopback"
 	"github.com/wholelog/wholelog/internal/leak"
 )
 
@@ -232,12 +233,10 @@ func TestStrangeCertificate(t *testing.T) {
 
 // A destination that refuses costs the exit code, and the table says where the messages are.
 func TestWhatIsNotDelivered(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := loopback.Addr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	l.Close()
 	var out safeBuffer
 	err = run(t.Context(), []string{"-target", "gelf+http://" + addr, "-count", "5", "-wait", "50ms"}, &out, io.Discard)
 	if !errors.Is(err, errLost) || !strings.Contains(err.Error(), "0 dropped, 5 still pending") {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/fake/loopback"
 	"github.com/wholelog/wholelog/internal/ship"
 )
 
@@ -187,7 +188,11 @@ type listener struct {
 
 func listen(t testing.TB) *listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := loopback.Addr() // that of a listener which is closed refuses
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}

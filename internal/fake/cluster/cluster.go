@@ -10,6 +10,7 @@ import (
 
 	"github.com/wholelog/wholelog/internal/fake/dnsd"
 	"github.com/wholelog/wholelog/internal/fake/gelfd"
+	"github.com/wholelog/wholelog/internal/fake/loopback"
 	"github.com/wholelog/wholelog/resolve"
 )
 
@@ -46,15 +47,20 @@ func start(n int, o gelfd.Options, at func(i int) netip.Addr) (*Cluster, error) 
 	same := n > 1 && at(0) == at(1)
 	port := uint16(0)
 	for i := range n {
+		if same || i == 0 { // nodes go away and come back
+			free, err := loopback.Addr()
+			if err != nil {
+				_ = c.Close()
+				return nil, err
+			}
+			port = netip.MustParseAddrPort(free).Port()
+		}
 		node, err := gelfd.Listen(netip.AddrPortFrom(at(i), port).String(), o)
 		if err != nil {
 			_ = c.Close()
 			return nil, err
 		}
 		c.Nodes = append(c.Nodes, node)
-		if !same {
-			port = node.Addr().Port()
-		}
 	}
 	if same {
 		c.turning = &turning{}
