@@ -21,6 +21,12 @@ func serve(t *testing.T) *dnsd.Server {
 	return s
 }
 
+// inBubble runs a test of time against a server without sockets.
+func inBubble(t *testing.T, name string, f func(t *testing.T, s *dnsd.Server)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { dnsd.Bubble(t, f) })
+}
+
 func addrs(texts ...string) []netip.Addr {
 	var out []netip.Addr
 	for _, text := range texts {

@@ -9,12 +9,19 @@ import (
 )
 
 func zonalRig(t *testing.T) (*dnsd.Server, Resolver) {
+	t.Helper()
 	s := serve(t)
+	return s, preferring(t, s)
+}
+
+// preferring is a resolver of a name on s that prefers a zone.
+func preferring(t *testing.T, s *dnsd.Server) Resolver {
+	t.Helper()
 	d := DNS("logs.test.:1", s.Resolver())
 	if err := (Options{Resolver: d, Zone: "eu-1a"}).Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return s, d.(*dns).Zonal("eu-1a")
+	return d.(*dns).Zonal("eu-1a")
 }
 
 // The zone's addresses come first, the others stand by.
@@ -64,11 +71,13 @@ func TestZone(t *testing.T) {
 
 // A name server that is silent about the zone takes nothing from the host.
 func TestSilentZone(t *testing.T) {
-	s, r := zonalRig(t)
-	s.Set("eu-1a.logs.test", dnsd.Answer{Silent: true})
-	s.Set("logs.test", dnsd.Answer{Addrs: addrs("127.0.0.2")})
-	a, err := r.Resolve(t.Context())
-	if shown(a) != "127.0.0.2:1 p1 w0" || err == nil {
-		t.Errorf("%s, %v", shown(a), err)
-	}
+	inBubble(t, "silent", func(t *testing.T, s *dnsd.Server) {
+		r := preferring(t, s)
+		s.Set("eu-1a.logs.test", dnsd.Answer{Silent: true})
+		s.Set("logs.test", dnsd.Answer{Addrs: addrs("127.0.0.2")})
+		a, err := r.Resolve(t.Context())
+		if shown(a) != "127.0.0.2:1 p1 w0" || err == nil {
+			t.Errorf("%s, %v", shown(a), err)
+		}
+	})
 }

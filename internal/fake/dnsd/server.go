@@ -135,6 +135,9 @@ func (s *Server) Resolver() *net.Resolver {
 
 // Dial connects to the server; it has the form of net.Resolver's Dial, whose address it ignores.
 func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	if s.udp == nil {
+		return s.dialMemory(ctx, network)
+	}
 	var d net.Dialer
 	return d.DialContext(ctx, network, s.Addr().String())
 }
@@ -143,8 +146,10 @@ func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) 
 func (s *Server) Close() error {
 	s.once.Do(func() {
 		close(s.stop)
-		s.udp.Close()
-		s.tcp.Close()
+		if s.udp != nil {
+			s.udp.Close()
+			s.tcp.Close()
+		}
 		s.mu.Lock()
 		for c := range s.conns {
 			c.Close()
@@ -181,29 +186,35 @@ func (s *Server) serveTCP() {
 		if err != nil {
 			return
 		}
-		s.mu.Lock()
-		s.conns[c] = struct{}{}
-		s.mu.Unlock()
-		s.wg.Go(func() {
-			defer func() {
-				c.Close()
-				s.mu.Lock()
-				delete(s.conns, c)
-				s.mu.Unlock()
-			}()
-			s.serveStream(c)
-		})
+		s.keep(c, s.serveStream)
 	}
+}
+
+// keep serves a connection until it ends or the server is closed.
+func (s *Server) keep(c net.Conn, serve func(net.Conn)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.stop: // Close may have been through the list of connections before this one is on it
+		c.Close()
+		return
+	default:
+	}
+	s.conns[c] = struct{}{}
+	s.wg.Go(func() {
+		defer func() {
+			c.Close()
+			s.mu.Lock()
+			delete(s.conns, c)
+			s.mu.Unlock()
+		}()
+		serve(c)
+	})
 }
 
 // serveStream answers queries that have their length in front (RFC 1035 §4.2.2) until the client goes. A question
 // without an answer is passed over, as on UDP.
 func (s *Server) serveStream(c net.Conn) {
-	select {
-	case <-s.stop: // Close has been through the list of connections before this one was on it
-		return
-	default:
-	}
 	for {
 		var size [2]byte
 		if _, err := io.ReadFull(c, size[:]); err != nil {
