@@ -23,7 +23,7 @@ func TestNewHandlerReachesTheReceiver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := h.Ready(ctx); err != nil {
 		t.Fatal(err)

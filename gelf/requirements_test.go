@@ -45,7 +45,7 @@ func (r *receiver) got(t *testing.T, log func(h slog.Handler) int) []gelfd.Messa
 	t.Helper()
 	before := len(r.Messages())
 	n := log(r.handler)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := r.handler.Flush(ctx); err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func (s *sink) Gone() <-chan struct{}       { return nil }
 // sent flushes h and returns what arrived since the last call.
 func (s *sink) sent(t testing.TB, h *Handler) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := h.Flush(ctx); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func TestTarget(t *testing.T) {
 	if !strings.HasPrefix(out.String(), "accepted 34, delivered 34, dropped 0, pending 0, truncated 1, ") {
 		t.Errorf("starts otherwise:\n%s", out.String())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := node.Wait(ctx, 34); err != nil {
 		t.Fatal(err)

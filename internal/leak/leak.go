@@ -18,7 +18,7 @@ import (
 
 // patience is how long goroutines that were told to end may take: far more than they need, because a passing run never waits
 // for it and a loaded CI machine may be slow.
-const patience = 5 * time.Second
+const patience = 30 * time.Second
 
 // Main runs the tests of a package and exits with their result, or with 1 when they pass but goroutines are left over.
 func Main(m *testing.M) {

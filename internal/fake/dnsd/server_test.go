@@ -106,7 +106,7 @@ func readName(b []byte) (name string, rest []byte) {
 }
 
 // patience is how long a test waits for what must come, however loaded the machine is.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 func mustAsk(t *testing.T, s *Server, network, name string, typ Type) reply {
 	t.Helper()
@@ -273,7 +273,7 @@ func TestDelayHoldsUpOnlyItsOwnAnswer(t *testing.T) {
 		}
 	})
 	for s.Queries("slow.test", TypeA) == 0 {
-		if time.Since(began) > 5*time.Second {
+		if time.Since(began) > patience {
 			t.Fatal("the slow question never came")
 		}
 	}

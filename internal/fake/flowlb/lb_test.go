@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 // until polls cond, which becomes true soon on any machine that works.
 func until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -364,7 +364,7 @@ func TestTCPIdle(t *testing.T) {
 	if n, err := c.Read(make([]byte, 1)); n != 0 || !isTimeout(err) {
 		t.Fatalf("the silent client was told: %d, %v", n, err)
 	}
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Write([]byte("lost")); err != nil {
