@@ -156,10 +156,15 @@ func TestR24_SendingAllocatesNothing(t *testing.T) {
 			for range 4 {
 				send() // opens the flows and sizes the buffers
 			}
-			if allocs := testing.AllocsPerRun(20, send); allocs != 0 && !raceDetector {
+			// What an earlier test has not quite ended allocates too, now and then; ours would do so every time.
+			allocs, tries := 1.0, 0
+			for ; allocs != 0 && tries < 5; tries++ {
+				allocs = testing.AllocsPerRun(20, send)
+			}
+			if allocs != 0 && !raceDetector {
 				t.Errorf("mode %d, %d bytes: %v allocations for two messages", mode, n, allocs)
 			}
-			if want := 2 * (4 + 21); delivered != want {
+			if want := 2 * (4 + 21*tries); delivered != want {
 				t.Errorf("%d records delivered, want %d", delivered, want)
 			}
 		}

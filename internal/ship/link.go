@@ -228,10 +228,11 @@ func (s *slot) takeBack(err error) {
 	defer e.mu.Unlock()
 	for b := s.batches; b != nil; b = b.next {
 		b.dead = true
+		together := b.open
 		for _, r := range b.recs {
 			if r.batch == b {
 				s.unhold(b, r)
-				s.resend(r, err)
+				s.resend(r, err, together)
 			}
 		}
 	}

@@ -251,6 +251,44 @@ func TestAPoisonedRecordIsLostAfterItsTries(t *testing.T) {
 	})
 }
 
+// A record that brings down every link it is sent by takes no other along, though they are sent together.
+func TestAPoisonedRecordIsLostAlone(t *testing.T) {
+	for _, settled := range []bool{false, true} { // by the link, or by its end
+		synctest.Test(t, func(t *testing.T) {
+			const n = 300
+			net := newFakeNet(Limits{})
+			poisoned := false
+			net.send = func(l *fakeLink, b *Batch) error {
+				for i := range b.Len() {
+					if b.At(i).Seq() == n/2 {
+						poisoned = poisoned || b.Len() > n/2
+						if settled {
+							b.Settle(0, b.Len(), Outcome{Do: Resend, Cause: delivery.CauseTimeout, Err: errors.New("no answer")})
+							return nil
+						}
+						return errors.New("connection reset by peer")
+					}
+				}
+				l.deliver(b)
+				return nil
+			}
+			net.setRefuse(addrs(1)[0], errors.New("connection refused")) // until all are in the queue
+			e := newTestEngine(net, delivery.Options{Backoff: jitter.Backoff{Max: time.Second}}, resolveTo(addrs(1)...))
+			defer e.Close()
+			for range n {
+				_ = e.Put(slog.LevelInfo, []byte("m"))
+			}
+			time.Sleep(time.Second)
+			net.setRefuse(addrs(1)[0], nil)
+			mustFlush(t, e)
+			s := e.Stats()
+			if balanced(t, s); !poisoned || s.Reasons[delivery.ReasonTriesExhausted] != 1 || s.Delivered != n-1 {
+				t.Errorf("settled %v: sent with others %v, %+v", settled, poisoned, s)
+			}
+		})
+	}
+}
+
 // A clock that was set back by hours says nothing of a record's age any more: what may be tried for a minute only is given up, ages stay
 // sensible, and later records are delivered as ever.
 func TestClockThatSteppedBack(t *testing.T) {

@@ -123,7 +123,7 @@ func (e *Engine) conclude(s *slot, b *Batch, from, to int, o Outcome) bool {
 		case o.Do == Halve, o.Do == Drop:
 			e.lose(r, reasonOr(o.Reason), s.ep, o.Err)
 		default:
-			s.resend(r, o.Err)
+			s.resend(r, o.Err, to-from)
 		}
 	}
 	return n > b.open
@@ -160,7 +160,9 @@ func (s *slot) let(b *Batch, n, bytes int) {
 }
 
 // resend puts a record back that s perhaps brought over, unless it was tried often enough. The caller holds links and mu.
-func (s *slot) resend(r *Rec, err error) {
+// It may be one of the others, of together that failed, that brings down every link it is sent by: from the second time on they are sent
+// in quarters, so that in the end it is alone and takes nobody along.
+func (s *slot) resend(r *Rec, err error, together int) {
 	e := s.route.eng
 	r.tries++
 	r.flags &^= shaped
@@ -168,6 +170,9 @@ func (s *slot) resend(r *Rec, err error) {
 	if int(r.tries) >= e.opts.Tries {
 		e.lose(r, delivery.ReasonTriesExhausted, s.ep, err)
 		return
+	}
+	if r.tries > 1 {
+		r.halve = uint32(together+3) / 4
 	}
 	e.ledger.resent += r.counts()
 	s.ep.resent += r.counts()
