@@ -65,6 +65,20 @@ func ExampleSRV() {
 	// Output: <nil>
 }
 
+// Datagrams do not tell whether anybody hears them: whether the receiver's API port accepts connections does.
+func ExampleTCPCheck() {
+	options := resolve.Options{Check: resolve.TCPCheck(9000)}
+	fmt.Println(options.Validate())
+	// Output: <nil>
+}
+
+// The receivers' operator runs an agent that says "up", "drain" or "50%" on port 8081.
+func ExampleAgentCheck() {
+	options := resolve.Options{Check: resolve.AgentCheck(8081), CheckEvery: 2 * time.Second}
+	fmt.Println(options.Validate())
+	// Output: <nil>
+}
+
 // A Check of one's own: a receiver is degraded when its answer is slow.
 func ExampleCheck() {
 	options := resolve.Options{Check: slowness{resolve.TCPCheck(9000)}}
