@@ -61,6 +61,7 @@ type agent struct {
 	admin     string // "ready", "drain", "maint"; "": never said
 	operation string // "up", "down", "fail", "stopped"; "": never said
 	weight    int    // percent; below 0: never said
+	emptied   bool   // it said 0% before, so any other percentage takes that back
 	silent    int    // checks in a row without an answer
 	asked     time.Time
 }
@@ -179,6 +180,7 @@ func (a *agent) word(w string) bool {
 		return false
 	}
 	a.weight = int(percent)
+	a.emptied = a.emptied || percent == 0
 	return true
 }
 
@@ -191,7 +193,7 @@ func (a *agent) state() State {
 		return Down
 	case a.admin == "drain" || a.weight == 0:
 		return Draining
-	case a.admin == "" && a.operation == "":
+	case a.admin == "" && a.operation == "" && !a.emptied:
 		return Unknown // a weight alone says nothing of it
 	}
 	return Up

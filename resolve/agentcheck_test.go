@@ -64,7 +64,7 @@ func TestAgentCheckAgainstAnAgent(t *testing.T) {
 		"a weight alone": {
 			{"50%\n", Report{State: Unknown, Weight: 50}},
 			{"0%\n", Report{State: Draining, Note: "the agent said 0%"}},
-			{"10%\n", Report{State: Unknown, Weight: 10}},
+			{"10%\n", Report{State: Up, Weight: 10}}, // Unknown would leave it Draining
 			{"up\n", Report{State: Up, Weight: 10}},
 			{"0%\n", Report{State: Draining, Note: "the agent said 0%"}},
 			{"up ready\n", Report{State: Draining, Note: "the agent said up ready"}},
