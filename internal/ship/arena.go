@@ -58,13 +58,16 @@ func (a *arena) add(level slog.Level, data []byte) *Rec {
 	if a.used > limit {
 		return nil
 	}
-	if s == nil || cap(s.buf)-len(s.buf) < len(data) {
+	if s == nil || s.alone() || cap(s.buf)-len(s.buf) < len(data) {
 		if s = a.begin(len(data), limit); s == nil {
 			return nil
 		}
 	}
 	r := a.record(limit)
 	if r == nil {
+		if s.open == 0 {
+			a.release(s)
+		}
 		return nil
 	}
 	a.seq++
@@ -122,7 +125,7 @@ func (a *arena) reuse(size int) *segment {
 	return nil
 }
 
-// begin appends a segment with room for size bytes; a record larger than a segment gets one alone.
+// begin adds a segment with room for size bytes. A record larger than a segment gets one alone, and what is being filled stays last.
 func (a *arena) begin(size, limit int) *segment {
 	if a.last != nil && a.last.open == 0 {
 		a.release(a.last)
@@ -139,6 +142,9 @@ func (a *arena) begin(size, limit int) *segment {
 	} else if a.used+s.charge > limit {
 		a.keep(s)
 		return nil
+	}
+	if s.alone() {
+		return a.insert(s)
 	}
 	s.prev = a.last
 	if a.last == nil {

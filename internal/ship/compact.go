@@ -167,11 +167,12 @@ func (e *Engine) unpin(r *Rec) {
 	}
 }
 
-// gather moves the records of b, which no link has seen yet, into memory of their own. For a moment that may be more than the budget has;
+// gather moves the records of b, which no link has seen yet, into memory of their own: segments of the usual size at most, so that
+// those which come back can be moved again. For a moment that may be more than the budget has;
 // it ends by compacting what the records have left behind. The caller holds links and mu.
 func (e *Engine) gather(b *Batch) {
 	a := &e.arena
-	size := 0
+	before, size := a.used, 0
 	for _, r := range b.recs {
 		if !r.seg.alone() {
 			size += len(r.data)
@@ -180,11 +181,16 @@ func (e *Engine) gather(b *Batch) {
 	if size == 0 {
 		return
 	}
-	to := a.insert(&segment{buf: make([]byte, 0, size), charge: size + segmentCost})
+	var to *segment
 	for i, old := range b.recs {
 		if old.seg.alone() {
 			continue
 		}
+		if to == nil || cap(to.buf)-len(to.buf) < len(old.data) {
+			n := min(size, segmentBytes)
+			to = a.insert(&segment{buf: make([]byte, 0, n), charge: n + segmentCost})
+		}
+		size -= len(old.data)
 		e.unpin(old)
 		r := a.packed()
 		block := r.block
@@ -198,6 +204,9 @@ func (e *Engine) gather(b *Batch) {
 		e.pinOne(r, b)
 	}
 	for a.used > a.budget && e.compact() {
+	}
+	if a.used < before {
+		e.freed()
 	}
 }
 
@@ -216,7 +225,11 @@ func (a *arena) target() *segment {
 // insert puts s in front of all other segments: it will not be filled by new records.
 func (a *arena) insert(s *segment) *segment {
 	s.prev, s.next = nil, a.first
-	a.first.prev = s // there is one: something is to be moved
+	if a.first == nil {
+		a.last = s
+	} else {
+		a.first.prev = s
+	}
 	a.first = s
 	a.used += s.charge
 	return s
