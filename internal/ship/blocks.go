@@ -12,7 +12,7 @@ const (
 type block struct {
 	recs       [blockRecs]Rec
 	free       *Rec // settled ones, linked by next
-	fresh      int  // of recs, so many were used at least once
+	fresh      int  // of recs, so many were used since the block was idle
 	used       int  // of recs, so many are in use
 	pinned     int  // records that links have; guarded by the engine's links
 	prev, next *block
@@ -41,7 +41,7 @@ func (p *blocks) takeOf(b *block) *Rec {
 		b.free, r.next = r.next, nil
 	} else {
 		r = &b.recs[b.fresh]
-		r.block = b
+		r.block, r.next = b, nil
 		b.fresh++
 	}
 	if b.used++; b.used == blockRecs {
@@ -76,6 +76,7 @@ func (p *blocks) give(f *run) (idle bool) {
 		return false
 	}
 	p.unlink(b)
+	b.free, b.fresh = nil, 0 // one after the other again: the processor finds those, and not where a list leads
 	b.next, p.idles = p.idles, b
 	p.spare++
 	if p.dense == b {
