@@ -34,14 +34,37 @@ real() {
 
 # debian PACKAGE…: installs what is missing, as root or with sudo that asks nothing.
 debian() {
-	local missing=() sudo=
+	local missing=() sudo
 	for p in "$@"; do
 		dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
 	done
 	[ ${#missing[@]} -gt 0 ] || return 0
 	command -v apt-get >/dev/null || { echo "please install: ${missing[*]}"; exit 1; }
-	[ "$(id -u)" -eq 0 ] || sudo='sudo -n'
+	sudo=$(privileged)
 	export DEBIAN_FRONTEND=noninteractive
 	$sudo apt-get -qq update </dev/null
 	$sudo apt-get -qq install --no-install-recommends -y "${missing[@]}" </dev/null >/dev/null
+}
+
+# unpacked DIR PACKAGE…: unpacks Debian packages below DIR without installing them, for those that cannot stand beside another one that
+# is needed. What they depend on has to be installed.
+unpacked() {
+	local dir=$1 tmp
+	shift
+	for p in "$@"; do
+		[ ! -e "$dir/.$p" ] || continue
+		command -v apt-get >/dev/null || { echo "please unpack below $dir: $p"; exit 1; }
+		tmp=$(mktemp -d)
+		# apt-get download fails without package lists, which a fresh image has not.
+		(cd "$tmp" && { apt-get -qq download "$p" 2>/dev/null || { $(privileged) apt-get -qq update && apt-get -qq download "$p"; }; }) </dev/null
+		mkdir -p "$dir"
+		dpkg -x "$tmp"/*.deb "$dir"
+		touch "$dir/.$p"
+		rm -r "$tmp"
+	done
+}
+
+# privileged prints what goes before a command that only root may run.
+privileged() {
+	[ "$(id -u)" -eq 0 ] || echo 'sudo -n'
 }
