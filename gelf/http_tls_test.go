@@ -2,15 +2,10 @@ package gelf_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,61 +17,10 @@ import (
 
 	"github.com/wholelog/wholelog/delivery"
 	"github.com/wholelog/wholelog/gelf"
+	"github.com/wholelog/wholelog/internal/fake/authority"
 	"github.com/wholelog/wholelog/internal/fake/gelfd"
 	"github.com/wholelog/wholelog/resolve"
 )
-
-// authority signs certificates of one test.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
-}
-
-func newAuthority(t testing.TB) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &authority{key: key, pool: x509.NewCertPool()}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	a.pool.AddCert(a.cert)
-	return a
-}
-
-// sign makes a certificate for a name or an IP address, good until then.
-func (a *authority) sign(t testing.TB, name string, until time.Time) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	if ip := net.ParseIP(name); ip != nil {
-		template.IPAddresses = []net.IP{ip}
-	} else {
-		template.DNSNames = []string{name}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
 
 // httpNode starts an HTTP receiver.
 func httpNode(t testing.TB, o gelfd.HTTPOptions) *gelfd.HTTPServer {
@@ -119,19 +63,18 @@ func flushed(t testing.TB, h *gelf.Handler) {
 
 // R33: a certificate that is not good ends the matter before a byte of a request, and the error says what is wrong with it.
 func TestR33_HTTPSRefusesBadCertificates(t *testing.T) {
-	a, other := newAuthority(t), newAuthority(t)
-	later := time.Now().Add(time.Hour)
+	a, other := authority.New(t), authority.New(t)
 	for _, x := range []struct {
 		name string
 		cert tls.Certificate
 		conf *tls.Config
 		want string
 	}{
-		{"wrong name", a.sign(t, "other.test", later), &tls.Config{RootCAs: a.pool}, "not graylog.test"},
-		{"unknown CA", other.sign(t, "graylog.test", later), &tls.Config{RootCAs: a.pool}, "unknown authority"},
-		{"unknown CA, system roots", a.sign(t, "graylog.test", later), nil, "certificate"},
-		{"expired", a.sign(t, "graylog.test", time.Now().Add(-time.Hour)), &tls.Config{RootCAs: a.pool}, "expired"},
-		{"panic in a callback", a.sign(t, "graylog.test", later), &tls.Config{RootCAs: a.pool, VerifyConnection: func(tls.ConnectionState) error { panic("no") }}, "TLS handshake: panic: no"},
+		{"wrong name", a.Issue(time.Hour, "other.test"), &tls.Config{RootCAs: a.Pool()}, "not graylog.test"},
+		{"unknown CA", other.Issue(time.Hour, "graylog.test"), &tls.Config{RootCAs: a.Pool()}, "unknown authority"},
+		{"unknown CA, system roots", a.Issue(time.Hour, "graylog.test"), nil, "certificate"},
+		{"expired", a.Issue(-time.Hour, "graylog.test"), &tls.Config{RootCAs: a.Pool()}, "expired"},
+		{"panic in a callback", a.Issue(time.Hour, "graylog.test"), &tls.Config{RootCAs: a.Pool(), VerifyConnection: func(tls.ConnectionState) error { panic("no") }}, "TLS handshake: panic: no"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
@@ -210,8 +153,8 @@ func TestR33_HTTPSNeverFallsBackToPlain(t *testing.T) {
 
 // A name with three addresses: each is verified by the name, is asked for it by SNI, and sees it as Host.
 func TestHTTPSThreeAddressesByName(t *testing.T) {
-	a := newAuthority(t)
-	cert := a.sign(t, "graylog.test", time.Now().Add(time.Hour))
+	a := authority.New(t)
+	cert := a.Issue(time.Hour, "graylog.test")
 	var mu sync.Mutex
 	names := map[string]int{}
 	conf := &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -227,7 +170,7 @@ func TestHTTPSThreeAddressesByName(t *testing.T) {
 		all, addrs = append(all, s), append(addrs, s.Addr().String())
 	}
 	h := handlerOf(t, "https://u:p@graylog.test.:12443", gelf.Options{
-		TLSConfig: &tls.Config{RootCAs: a.pool},
+		TLSConfig: &tls.Config{RootCAs: a.Pool()},
 		Resolve:   resolve.Options{Resolver: resolve.Static(addrs...)},
 	})
 	log, sent, got := slog.New(h), 0, 0
@@ -258,21 +201,21 @@ func TestHTTPSThreeAddressesByName(t *testing.T) {
 
 // R34: of an IP address no SNI is sent, and the certificate must list it.
 func TestR34_HTTPSOfAnIPAddress(t *testing.T) {
-	a := newAuthority(t)
-	cert := a.sign(t, "127.0.0.1", time.Now().Add(time.Hour))
+	a := authority.New(t)
+	cert := a.Issue(time.Hour, "127.0.0.1")
 	sni := make(chan string, 10)
 	node := httpNode(t, gelfd.HTTPOptions{TLS: &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		sni <- hello.ServerName
 		return &cert, nil
 	}}})
-	h := handlerOf(t, "https://"+node.Addr().String(), gelf.Options{TLSConfig: &tls.Config{RootCAs: a.pool}})
+	h := handlerOf(t, "https://"+node.Addr().String(), gelf.Options{TLSConfig: &tls.Config{RootCAs: a.Pool()}})
 	slog.New(h).Info("m")
 	flushed(t, h)
 	if got := <-sni; got != "" || len(node.Messages()) != 1 {
 		t.Errorf("SNI %q", got)
 	}
-	named := httpNode(t, gelfd.HTTPOptions{TLS: &tls.Config{Certificates: []tls.Certificate{a.sign(t, "graylog.test", time.Now().Add(time.Hour))}}})
-	h = handlerOf(t, "https://"+named.Addr().String(), gelf.Options{TLSConfig: &tls.Config{RootCAs: a.pool}, Delivery: quickly(delivery.Options{})})
+	named := httpNode(t, gelfd.HTTPOptions{TLS: &tls.Config{Certificates: []tls.Certificate{a.Issue(time.Hour, "graylog.test")}}})
+	h = handlerOf(t, "https://"+named.Addr().String(), gelf.Options{TLSConfig: &tls.Config{RootCAs: a.Pool()}, Delivery: quickly(delivery.Options{})})
 	if err := h.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "IP SAN") {
 		t.Errorf("a certificate for another name: %v", err)
 	}
@@ -281,13 +224,12 @@ func TestR34_HTTPSOfAnIPAddress(t *testing.T) {
 // R36: a server that asks for a client certificate accepts one of the right authority. Without, it says no after the handshake, in the
 // place of an answer: the record waits and is not held for "perhaps taken".
 func TestR36_HTTPSClientCertificates(t *testing.T) {
-	a := newAuthority(t)
-	later := time.Now().Add(time.Hour)
+	a := authority.New(t)
 	node := httpNode(t, gelfd.HTTPOptions{TLS: &tls.Config{
-		Certificates: []tls.Certificate{a.sign(t, "127.0.0.1", later)}, ClientCAs: a.pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		Certificates: []tls.Certificate{a.Issue(time.Hour, "127.0.0.1")}, ClientCAs: a.Pool(), ClientAuth: tls.RequireAndVerifyClientCert,
 	}})
 	h := handlerOf(t, "https://"+node.Addr().String(), gelf.Options{
-		TLSConfig: &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{a.sign(t, "client", later)}},
+		TLSConfig: &tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{a.Issue(time.Hour, "client")}},
 	})
 	slog.New(h).Info("m")
 	flushed(t, h)
@@ -295,7 +237,7 @@ func TestR36_HTTPSClientCertificates(t *testing.T) {
 		t.Errorf("%d messages", len(node.Messages()))
 	}
 	h = handlerOf(t, "https://"+node.Addr().String(), gelf.Options{
-		TLSConfig: &tls.Config{RootCAs: a.pool}, Delivery: quickly(delivery.Options{CloseTimeout: time.Millisecond, Tries: 1000}),
+		TLSConfig: &tls.Config{RootCAs: a.Pool()}, Delivery: quickly(delivery.Options{CloseTimeout: time.Millisecond, Tries: 1000}),
 	})
 	slog.New(h).Info("m")
 	wait(t, func() bool { return h.Stats().Endpoints != nil && h.Stats().Endpoints[0].Errors[delivery.CauseTLS] > 2 }, func() string { return fmt.Sprintf("%+v", h.Stats()) })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wholelog/wholelog/delivery"
 	"github.com/wholelog/wholelog/gelf"
+	"github.com/wholelog/wholelog/internal/fake/authority"
 	"github.com/wholelog/wholelog/internal/fake/gelfd"
 	"github.com/wholelog/wholelog/jitter"
 	"github.com/wholelog/wholelog/resolve"
@@ -360,25 +361,24 @@ func TestServerNeverClosesForOurMessages(t *testing.T) {
 // R33: over TLS the target's name is verified at each of its addresses. What does not verify gets no byte, an error says why, and the
 // records wait.
 func TestR33_TLS(t *testing.T) {
-	ca, other := newAuthority(t), newAuthority(t)
-	soon, past := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
+	ca, other := authority.New(t), authority.New(t)
 	for _, tc := range []struct {
 		name    string
 		cert    tls.Certificate
-		roots   *authority
+		roots   *authority.Authority
 		failure string
 	}{
-		{"good", ca.sign(t, "graylog.test", soon), ca, ""},
-		{"wrong name", ca.sign(t, "other.test", soon), ca, "valid for other.test, not graylog.test"},
-		{"unknown authority", ca.sign(t, "graylog.test", soon), other, "certificate signed by unknown authority"},
-		{"expired", ca.sign(t, "graylog.test", past), ca, "expired"},
+		{"good", ca.Issue(time.Hour, "graylog.test"), ca, ""},
+		{"wrong name", ca.Issue(time.Hour, "other.test"), ca, "valid for other.test, not graylog.test"},
+		{"unknown authority", ca.Issue(time.Hour, "graylog.test"), other, "certificate signed by unknown authority"},
+		{"expired", ca.Issue(-time.Hour, "graylog.test"), ca, "expired"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			nodes := tcpNodes(t, 3, &tls.Config{Certificates: []tls.Certificate{tc.cert}})
 			var mu sync.Mutex
 			var told []string
 			h := tcpHandler(t, "tls://graylog.test:12201", &gelf.Options{
-				Resolve: over(nodes...), TLSConfig: &tls.Config{RootCAs: tc.roots.pool},
+				Resolve: over(nodes...), TLSConfig: &tls.Config{RootCAs: tc.roots.Pool()},
 				Delivery: delivery.Options{
 					CloseTimeout: 100 * time.Millisecond, Backoff: jitter.Backoff{Base: time.Millisecond, Max: 10 * time.Millisecond},
 					OnError: func(err error) { mu.Lock(); defer mu.Unlock(); told = append(told, err.Error()) },
@@ -421,13 +421,12 @@ func TestR33_TLS(t *testing.T) {
 
 // R36: a server that demands a certificate gets it.
 func TestR36_ClientCertificate(t *testing.T) {
-	ca := newAuthority(t)
-	until := time.Now().Add(time.Hour)
+	ca := authority.New(t)
 	node := tcpNode(t, gelfd.TCPOptions{TLS: &tls.Config{
-		Certificates: []tls.Certificate{ca.sign(t, "127.0.0.1", until)}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.pool,
+		Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool(),
 	}})
 	h := tcpHandler(t, "tls://"+node.Addr().String(), &gelf.Options{TLSConfig: &tls.Config{
-		RootCAs: ca.pool, Certificates: []tls.Certificate{ca.sign(t, "client.test", until)},
+		RootCAs: ca.Pool(), Certificates: []tls.Certificate{ca.Issue(time.Hour, "client.test")},
 	}})
 	slog.New(h).Info("m")
 	flush(t, h)

@@ -3,16 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wholelog/wholelog/internal/fake/authority"
 	"github.com/wholelog/wholelog/internal/fake/loopback"
 	"github.com/wholelog/wholelog/internal/leak"
 )
@@ -119,7 +113,7 @@ func number(t *testing.T, text, word string) int {
 // One sender and three receivers: both tables say the same, and nothing is missing.
 func TestTablesAgree(t *testing.T) {
 	const messages = 900
-	cert, key := certificate(t)
+	roots, cert, key := certificate(t)
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			var ours []string
@@ -131,7 +125,7 @@ func TestTablesAgree(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "sent.svg")
 			err := run(t.Context(), []string{
 				"-target", scheme + "://" + addrs[0], "-addr", strings.Join(addrs, ","), "-count", fmt.Sprint(messages), "-rate", "3000",
-				"-loggers", "3", "-size", "120", "-wait", "1m", "-chart", file, "-ca", trusted(scheme, cert),
+				"-loggers", "3", "-size", "120", "-wait", "1m", "-chart", file, "-ca", trusted(scheme, roots),
 			}, &out, &progress)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out.String())
@@ -168,46 +162,25 @@ func TestTablesAgree(t *testing.T) {
 }
 
 // trusted is what -ca is for a scheme: there is no option for certificates where none is shown.
-func trusted(scheme, cert string) string {
+func trusted(scheme, roots string) string {
 	if protocols()[scheme].secure {
-		return cert
+		return roots
 	}
 	return ""
 }
 
-// certificate writes one for 127.0.0.1, which is its own authority, and its key.
-func certificate(t *testing.T) (cert, key string) {
+// certificate writes one for 127.0.0.1 and its key, and what to trust for it to be good.
+func certificate(t *testing.T) (roots, cert, key string) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, plain, plain, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
-	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, key
+	a := authority.New(t)
+	return a.Files(a.Issue(time.Hour, "127.0.0.1"))
 }
 
 // A certificate of an unknown authority is refused: the trouble is told while it happens, nothing is delivered, and the table says
 // that it was TLS.
 func TestStrangeCertificate(t *testing.T) {
-	cert, key := certificate(t)
-	other, _ := certificate(t)
+	_, cert, key := certificate(t)
+	other, _, _ := certificate(t)
 	for _, scheme := range []string{"gelf+tls", "gelf+https", "syslog+tls"} {
 		t.Run(scheme, func(t *testing.T) {
 			addrs, _ := receiving(t, scheme, 1, "-cert", cert, "-key", key)

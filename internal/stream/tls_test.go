@@ -2,83 +2,19 @@ package stream
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/fake/authority"
 )
-
-// authority is a certificate authority that lives as long as a test.
-type authority struct {
-	t    testing.TB
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	n    int64
-}
-
-func newAuthority(t testing.TB) *authority {
-	a := &authority{t: t}
-	own := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: rand.Text()}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	var err error
-	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, own, own, a.key.Public(), a.key)
-	if err == nil {
-		a.cert, err = x509.ParseCertificate(der)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-// issue returns a certificate for names, which may be IP addresses, that ends after life.
-func (a *authority) issue(life time.Duration, names ...string) tls.Certificate {
-	a.t.Helper()
-	a.n++
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1 + a.n), NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(life),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	for _, name := range names {
-		if ip := net.ParseIP(name); ip != nil {
-			c.IPAddresses = append(c.IPAddresses, ip)
-		} else {
-			c.DNSNames = append(c.DNSNames, name)
-		}
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, key.Public(), a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-func (a *authority) pool() *x509.CertPool {
-	p := x509.NewCertPool()
-	p.AddCert(a.cert)
-	return p
-}
 
 // seen is what a TLS server knows of one connection when it has ended.
 type seen struct {
@@ -121,7 +57,7 @@ func encrypted(c *tls.Config) Config {
 // R33, R34: the name that was configured is verified, whatever the address; of an IP address no SNI is sent. What does not verify is
 // refused with an error that says why, and no byte of a record leaves.
 func TestR33_R34_Verification(t *testing.T) {
-	ca, other := newAuthority(t), newAuthority(t)
+	ca, other := authority.New(t), authority.New(t)
 	for _, tc := range []struct {
 		name    string
 		cert    tls.Certificate
@@ -130,14 +66,14 @@ func TestR33_R34_Verification(t *testing.T) {
 		sni     string
 		failure string
 	}{
-		{"right name", ca.issue(time.Hour, "graylog.test"), "graylog.test", ca.pool(), "graylog.test", ""},
-		{"right address", ca.issue(time.Hour, "127.0.0.1"), "127.0.0.1", ca.pool(), "", ""},
-		{"wrong name", ca.issue(time.Hour, "other.test"), "graylog.test", ca.pool(), "graylog.test", "valid for other.test, not graylog.test"},
-		{"address that is not listed", ca.issue(time.Hour, "graylog.test"), "127.0.0.1", ca.pool(), "", "cannot validate certificate for 127.0.0.1"},
-		{"unknown authority", ca.issue(time.Hour, "graylog.test"), "graylog.test", other.pool(), "graylog.test", "unknown authority"},
-		{"system's roots", ca.issue(time.Hour, "graylog.test"), "graylog.test", nil, "graylog.test", "failed to verify certificate"},
-		{"expired", ca.issue(-time.Hour, "graylog.test"), "graylog.test", ca.pool(), "graylog.test", "expired"},
-		{"no name to verify", ca.issue(time.Hour, "graylog.test"), "", ca.pool(), "", "ServerName"},
+		{"right name", ca.Issue(time.Hour, "graylog.test"), "graylog.test", ca.Pool(), "graylog.test", ""},
+		{"right address", ca.Issue(time.Hour, "127.0.0.1"), "127.0.0.1", ca.Pool(), "", ""},
+		{"wrong name", ca.Issue(time.Hour, "other.test"), "graylog.test", ca.Pool(), "graylog.test", "valid for other.test, not graylog.test"},
+		{"address that is not listed", ca.Issue(time.Hour, "graylog.test"), "127.0.0.1", ca.Pool(), "", "cannot validate certificate for 127.0.0.1"},
+		{"unknown authority", ca.Issue(time.Hour, "graylog.test"), "graylog.test", other.Pool(), "graylog.test", "unknown authority"},
+		{"system's roots", ca.Issue(time.Hour, "graylog.test"), "graylog.test", nil, "graylog.test", "failed to verify certificate"},
+		{"expired", ca.Issue(-time.Hour, "graylog.test"), "graylog.test", ca.Pool(), "graylog.test", "expired"},
+		{"no name to verify", ca.Issue(time.Hour, "graylog.test"), "", ca.Pool(), "", "ServerName"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := listen(t)
@@ -213,10 +149,10 @@ func TestHandshakeTimeout(t *testing.T) {
 // R36: a server that asks for a certificate gets ours. One that is refused, or missing, is an error of Dial: in TLS 1.3 the handshake has
 // succeeded for us by then, and what was written would be acknowledged and thrown away.
 func TestR36_ClientCertificates(t *testing.T) {
-	ca, other := newAuthority(t), newAuthority(t)
-	mine := ca.issue(time.Hour, "client.test")
-	stranger := other.issue(time.Hour, "client.test")
-	server := ca.issue(time.Hour, "graylog.test")
+	ca, other := authority.New(t), authority.New(t)
+	mine := ca.Issue(time.Hour, "client.test")
+	stranger := other.Issue(time.Hour, "client.test")
+	server := ca.Issue(time.Hour, "graylog.test")
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, tickets := range []bool{true, false} {
 			for _, tc := range []struct {
@@ -239,9 +175,9 @@ func TestR36_ClientCertificates(t *testing.T) {
 					l := listen(t)
 					conns := serve(l, &tls.Config{
 						Certificates: []tls.Certificate{server}, MaxVersion: version,
-						ClientAuth: tc.auth, ClientCAs: ca.pool(), SessionTicketsDisabled: !tickets,
+						ClientAuth: tc.auth, ClientCAs: ca.Pool(), SessionTicketsDisabled: !tickets,
 					})
-					tr := New(encrypted(&tls.Config{ServerName: "graylog.test", RootCAs: ca.pool(), Certificates: tc.certs, GetClientCertificate: tc.get}))
+					tr := New(encrypted(&tls.Config{ServerName: "graylog.test", RootCAs: ca.Pool(), Certificates: tc.certs, GetClientCertificate: tc.get}))
 					if !tc.good {
 						tr.verdict = time.Minute // a busy machine may take longer than a server does
 						_, err := tr.Dial(t.Context(), l.addr, nil)
@@ -279,10 +215,10 @@ func TestVerdictTimeout(t *testing.T) {
 // Under TLS acknowledgements count other bytes than frames have, and a batch leaves with several writes. Everything arrives in order, and
 // all of it is settled.
 func TestTLSSettles(t *testing.T) {
-	ca := newAuthority(t)
+	ca := authority.New(t)
 	l := listen(t)
-	conns := serve(l, &tls.Config{Certificates: []tls.Certificate{ca.issue(time.Hour, "graylog.test")}})
-	r := dialRig(t, New(encrypted(&tls.Config{ServerName: "graylog.test", RootCAs: ca.pool()})), l.addr)
+	conns := serve(l, &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "graylog.test")}})
+	r := dialRig(t, New(encrypted(&tls.Config{ServerName: "graylog.test", RootCAs: ca.Pool()})), l.addr)
 	var want strings.Builder
 	for i := range 20 {
 		batch := make([]string, 100)
@@ -312,7 +248,8 @@ func TestTLSSettles(t *testing.T) {
 // A break under TLS: what was acknowledged is delivered, of the write that failed nobody knows, and what was never handed over goes
 // to the front of the queue.
 func TestTLSBreak(t *testing.T) {
-	ca := newAuthority(t)
+	ca := authority.New(t)
+	cert := ca.Issue(time.Hour, "graylog.test")
 	l := listen(t)
 	peer := make(chan *net.TCPConn, 1)
 	go func() {
@@ -320,11 +257,11 @@ func TestTLSBreak(t *testing.T) {
 		if err != nil {
 			return
 		}
-		tc := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{ca.issue(time.Hour, "graylog.test")}})
+		tc := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}})
 		_, _ = io.ReadFull(tc, make([]byte, 4)) // the handshake, and the first records; then it reads no more
 		peer <- c.(*net.TCPConn)
 	}()
-	c := encrypted(&tls.Config{ServerName: "graylog.test", RootCAs: ca.pool()})
+	c := encrypted(&tls.Config{ServerName: "graylog.test", RootCAs: ca.Pool()})
 	c.SendTimeout = 300 * time.Millisecond
 	r := dialRig(t, New(c), l.addr)
 	if err := r.send("a", "b"); err != nil {
@@ -346,7 +283,8 @@ func TestTLSBreak(t *testing.T) {
 
 // The end of a TLS stream is noticed like that of any other.
 func TestTLSGone(t *testing.T) {
-	ca := newAuthority(t)
+	ca := authority.New(t)
+	cert := ca.Issue(time.Hour, "graylog.test")
 	for name, tc := range map[string]struct {
 		end   func(*tls.Conn, *net.TCPConn) error
 		cause delivery.Cause
@@ -367,13 +305,13 @@ func TestTLSGone(t *testing.T) {
 					done <- err
 					return
 				}
-				tc2 := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{ca.issue(time.Hour, "graylog.test")}, SessionTicketsDisabled: true})
+				tc2 := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}, SessionTicketsDisabled: true})
 				_, err = io.ReadFull(tc2, make([]byte, 2))
 				done <- errors.Join(err, tc.end(tc2, c.(*net.TCPConn)))
 				_, _ = io.ReadAll(c)
 				c.Close()
 			}()
-			r := dialRig(t, New(encrypted(&tls.Config{ServerName: "graylog.test", RootCAs: ca.pool()})), l.addr)
+			r := dialRig(t, New(encrypted(&tls.Config{ServerName: "graylog.test", RootCAs: ca.Pool()})), l.addr)
 			if err := r.send("a"); err != nil {
 				t.Fatal(err)
 			}
