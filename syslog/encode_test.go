@@ -56,9 +56,9 @@ func TestForms(t *testing.T) {
 		{
 			"R83 control characters and line ends", info("a\nb\x00\x1b\u2028\\", slog.String("k", "a\r\n\t\x7f\u0085")),
 			`[attrs@32473 k="a\\r\\n\\t\\x7f\\u0085"] a\nb\x00\x1b\u2028\`,
-			`{"msg":"a\nb\u0000\u001b\u2028\\","level":"INFO","k":"a\r\n\t\u007f\u0085"}`,
+			`{"msg":"a\nb\\x00\u001b\u2028\\","level":"INFO","k":"a\r\n\t\u007f\u0085"}`,
 			`a\nb\x00\x1b\u2028\ k="a\r\n\t\x7f\u0085"`,
-			0, 0, 0,
+			0, 1, 0,
 		},
 		{
 			"what must be escaped", info(`"]\`, slog.String("k", `a"b]c\d=e f`)),

@@ -51,7 +51,7 @@ type Attrs uint8
 // The ways to write attributes.
 const (
 	AttrsStructured Attrs = iota // as STRUCTURED-DATA: [attrs@32473 k="v" group.k="v"]; RFC 3164 has none, and gets AttrsText
-	AttrsJSON                    // MSG is @cee:{"msg":…,"level":…,attributes nested}
+	AttrsJSON                    // MSG is @cee:{"msg":…,"level":…,attributes nested}; of a NUL, at which receivers end a string, \x00
 	AttrsText                    // MSG is the message and k=v group.k="v 2", quoted as slog's TextHandler does
 )
 

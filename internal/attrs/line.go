@@ -2,6 +2,7 @@ package attrs
 
 import (
 	"math/bits"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -133,7 +134,8 @@ func appendBackslash(dst []byte, param bool) []byte {
 func lineEnd(r rune) bool { return r == '\u0085' || r == '\u2028' || r == '\u2029' }
 
 // AppendJSONLine is [AppendText] for places that are read line by line: the control characters and line ends that JSON allows in a
-// string (DEL, U+0080 to U+009F, U+2028, U+2029) are escaped as well.
+// string (DEL, U+0080 to U+009F, U+2028, U+2029) are escaped as well. A NUL becomes the four characters \x00, and is reported: for
+// receivers written in C (rsyslog's mmjsonparse) the string would end at \u0000.
 func AppendJSONLine(dst []byte, s string, limit int) (out []byte, taken int, repaired bool) {
 	for {
 		n := allowed(s[taken:])
@@ -149,26 +151,39 @@ func AppendJSONLine(dst []byte, s string, limit int) (out []byte, taken int, rep
 		if len(dst)+len(`\u0000`) > limit {
 			return dst, taken, repaired
 		}
-		dst = append(dst, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+		if r == 0 {
+			dst, repaired = append(dst, textNUL...), true
+		} else {
+			dst = append(dst, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+		}
 		taken += size
 	}
 }
 
+// docNUL is a NUL as a JSON document has it, and textNUL what stands there instead.
+const docNUL, textNUL = `\u0000`, `\\x00`
+
 // AppendDocLine appends a JSON document as [AppendJSONLine] appends the strings in it. What it holds besides strings is ASCII.
 func AppendDocLine(dst, doc []byte) (out []byte, repaired bool) {
 	s := string(doc)
-	if plain(s, false) == len(s) {
+	if plain(s, false) == len(s) && !strings.Contains(s, docNUL) {
 		return append(dst, s...), false
 	}
-	for i, r := range s {
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
 		switch {
-		case r == utf8.RuneError && s[i] != 0xef:
+		case r == utf8.RuneError && size == 1:
 			dst, repaired = append(dst, "\uFFFD"...), true
+		case strings.HasPrefix(s[i:], docNUL):
+			dst, repaired, size = append(dst, textNUL...), true, len(docNUL)
+		case r == '\\' && i+1 < len(s): // what follows is no beginning of another escape
+			dst, size = append(dst, s[i:i+2]...), 2
 		case r >= 0x7f && r <= 0x9f || lineEnd(r):
 			dst = append(dst, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 		default:
-			dst = utf8.AppendRune(dst, r)
+			dst = append(dst, s[i:i+size]...)
 		}
+		i += size
 	}
 	return dst, repaired
 }
@@ -179,7 +194,7 @@ func allowed(s string) int {
 		return len(s)
 	}
 	for i, r := range s {
-		if r >= 0x7f && r <= 0x9f || lineEnd(r) {
+		if r == 0 || r >= 0x7f && r <= 0x9f || lineEnd(r) {
 			return i
 		}
 	}

@@ -57,16 +57,40 @@ func TestPlainFindsEveryByteAtEveryPlace(t *testing.T) {
 }
 
 func TestAppendJSONLine(t *testing.T) {
-	for _, x := range []struct{ in, want string }{
-		{"", ""},
-		{"plain", "plain"},
-		{"a\"\\\n\x00", `a\"\\\n\u0000`},
-		{"\x7f\u0085\u009f\u2028x\u2029", `\u007f\u0085\u009f\u2028x\u2029`},
-		{"grün\u00a0日本\u007f🙂", `grün` + "\u00a0" + `日本\u007f🙂`},
+	for _, x := range []struct {
+		in, want string
+		repaired bool
+	}{
+		{"", "", false},
+		{"plain", "plain", false},
+		{"a\"\\\n\x01", `a\"\\\n\u0001`, false},
+		{"\x00a\x00b", `\\x00a\\x00b`, true},
+		{"\x7f\u0085\u009f\u2028x\u2029", `\u007f\u0085\u009f\u2028x\u2029`, false},
+		{"grün\u00a0日本\u007f🙂", `grün` + "\u00a0" + `日本\u007f🙂`, false},
 	} {
 		got, taken, repaired := AppendJSONLine(nil, x.in, noLimit)
-		if string(got) != x.want || taken != len(x.in) || repaired {
+		if string(got) != x.want || taken != len(x.in) || repaired != x.repaired {
 			t.Errorf("%q: %q, %d, %v; want %q", x.in, got, taken, repaired, x.want)
+		}
+	}
+}
+
+func TestAppendDocLine(t *testing.T) {
+	for _, x := range []struct {
+		in, want string
+		repaired bool
+	}{
+		{``, ``, false},
+		{`{"a":[1,"x"]}`, `{"a":[1,"x"]}`, false},
+		{"[\"\u007f\u0085\u2028 grün 🙂\"]", `["\u007f\u0085\u2028 grün 🙂"]`, false},
+		{"[\"\xff\ufffd\"]", "[\"\ufffd\ufffd\"]", true},
+		{`["\u0000a\u0000"]`, `["\\x00a\\x00"]`, true},
+		{`["\\u0000", "\\\u0000"]`, `["\\u0000", "\\\\x00"]`, true}, // the first is a backslash and letters
+		{`["\"\u2028"]`, `["\"\u2028"]`, false},
+	} {
+		got, repaired := AppendDocLine([]byte(">"), []byte(x.in))
+		if string(got) != ">"+x.want || repaired != x.repaired {
+			t.Errorf("%s: %s, %v; want %s", x.in, got, repaired, x.want)
 		}
 	}
 }
@@ -79,7 +103,8 @@ func FuzzLine(f *testing.F) {
 		limit = min(max(limit, 0), 10*len(s))
 		for name, f := range map[string]func([]byte, string, int) ([]byte, int, bool){"line": AppendLine, "param": AppendParam, "json": AppendJSONLine} {
 			got, taken, repaired := f(nil, s, limit)
-			if len(got) > limit || taken > len(s) || !utf8.Valid(got) || repaired != !utf8.ValidString(s[:taken]) && utf8.ValidString(s) {
+			mended := !utf8.ValidString(s[:taken]) || name == "json" && strings.Contains(s[:taken], "\x00")
+			if len(got) > limit || taken > len(s) || !utf8.Valid(got) || repaired != mended && utf8.ValidString(s) {
 				t.Fatalf("%s of %q: %q, %d, %v", name, s, got, taken, repaired)
 			}
 			if strings.ContainsFunc(string(got), func(r rune) bool { return r < ' ' || r >= 0x7f && r <= 0x9f || lineEnd(r) }) {
@@ -89,7 +114,7 @@ func FuzzLine(f *testing.F) {
 				t.Fatalf("%s of %q stopped early: %q", name, s, got)
 			}
 			var back string
-			if name == "json" && (json.Unmarshal([]byte(`"`+string(got)+`"`), &back) != nil || back != strings.ToValidUTF8(s[:taken], "\ufffd") && utf8.ValidString(s)) {
+			if name == "json" && (json.Unmarshal([]byte(`"`+string(got)+`"`), &back) != nil || back != strings.ReplaceAll(s[:taken], "\x00", `\x00`) && utf8.ValidString(s)) {
 				t.Fatalf("%s of %q: %q", name, s, got)
 			}
 		}
