@@ -183,7 +183,7 @@ func (o Options) unusable(t, fallback target) error {
 			continue
 		}
 		what := t.scheme
-		if fallback.scheme != "" {
+		if fallback.scheme != "" && x.name != "Fallback" {
 			what += " with a fallback by " + fallback.scheme
 		}
 		if x.name == "Compression" {

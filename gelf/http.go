@@ -60,7 +60,7 @@ type httpTransport struct {
 	url     *url.URL
 	plain   http.Header // of every request, not changed any more
 	zipped  http.Header // of those with a gzip body
-	scrub   *scrubber
+	scrub   scrubber
 	dial    dialFunc
 	now     func() time.Time // tests let the wall clock jump
 	proxy   func(*http.Request) (*url.URL, error)

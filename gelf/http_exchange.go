@@ -170,7 +170,7 @@ func (l *httpLink) read(r *http.Response) attempt {
 	if r.StatusCode/100 == 2 {
 		return attempt{begun: true}
 	}
-	e := &StatusError{Status: r.StatusCode, Text: l.scrub.text(string(text))}
+	e := &StatusError{Status: r.StatusCode, Text: l.scrub.Text(string(text))}
 	if r.StatusCode/100 == 3 {
 		e.Text = l.scrub.redirect(r.Header.Get("Location"))
 	}

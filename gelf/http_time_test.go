@@ -13,6 +13,7 @@ import (
 
 	"github.com/wholelog/wholelog/delivery"
 	"github.com/wholelog/wholelog/internal/fake/gelfd"
+	"github.com/wholelog/wholelog/internal/mask"
 	"github.com/wholelog/wholelog/internal/ship"
 )
 
@@ -146,7 +147,7 @@ func TestHTTPBrokenAfterTheFirstByte(t *testing.T) {
 				if got := r.outcomes(); got != "" || causeOf(err) != x.cause || !strings.HasPrefix(err.Error(), x.text) {
 					t.Errorf("%q, %v", got, err)
 				}
-				if len(err.Error()) > 2*maxText || strings.Contains(err.Error(), "p@ss") {
+				if len(err.Error()) > 2*mask.MaxWords || strings.Contains(err.Error(), "p@ss") {
 					t.Errorf("%v", err)
 				}
 			})

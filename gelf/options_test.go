@@ -128,7 +128,7 @@ func TestOptionsBelongToSchemes(t *testing.T) {
 			_, err := newConfig(target{scheme: scheme, host: "h", port: "1"}, x.o)
 			if applies := slices.Contains(strings.Fields(x.schemes), scheme); applies != (err == nil) {
 				t.Errorf("%s with %s: %v", name, scheme, err)
-			} else if err != nil && !strings.HasPrefix(err.Error(), "option "+name+": ") || strings.Contains(fmt.Sprint(err), "s3cret") {
+			} else if err != nil && !(strings.HasPrefix(err.Error(), "option "+name+": ") && strings.HasSuffix(err.Error(), "does not apply to "+scheme)) || strings.Contains(fmt.Sprint(err), "s3cret") {
 				t.Errorf("%s with %s: %v", name, scheme, err)
 			}
 		}

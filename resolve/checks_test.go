@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/wholelog/wholelog/internal/fake/loopback"
+	"github.com/wholelog/wholelog/internal/mask"
 )
 
 // patience is how long anything may take that is known to happen.
@@ -67,7 +69,7 @@ func TestCheckValidate(t *testing.T) {
 			}
 		}
 	}
-	if c := HTTPCheck("http://u:secret@h/x"); fmt.Sprint(c) != "http://u:xxxxx@h/x" {
+	if c := HTTPCheck("http://u:secret@h/x"); fmt.Sprint(c) != "http://h/x" {
 		t.Errorf("%v", c)
 	}
 	if c := HTTPCheck("x://u:secret@h/x"); fmt.Sprint(c) != "HTTPCheck" {
@@ -143,7 +145,11 @@ func TestHTTPCheck(t *testing.T) {
 		{429, "THROTTLED", Report{State: Degraded, Note: "429 Too Many Requests: THROTTLED"}, ""},
 		{503, "DEAD\nand more", Report{State: Down, Note: "503 Service Unavailable: DEAD"}, ""},
 		{404, "", Report{}, "status 404 Not Found:"},
-		{500, strings.Repeat("x", 1<<20), Report{}, "status 500 Internal Server Error: " + strings.Repeat("x", maxCheckText)},
+		{500, strings.Repeat("x", 1<<20), Report{}, "status 500 Internal Server Error: " + strings.Repeat("x", mask.MaxWords-len("500 Internal Server Error: ")) + "…"},
+		// R81: servers that repeat what they were sent.
+		{429, "user:secret \x1b[31m", Report{State: Degraded, Note: "429 Too Many Requests: *** [31m"}, ""},
+		{503, "Basic dXNlcjpzZWNyZXQ=", Report{State: Down, Note: "503 Service Unavailable: Basic ***"}, ""},
+		{401, "no user with password secret", Report{}, "status 401 Unauthorized: no user with password ***"},
 		{204, "", Report{}, "status 204 No Content:"},
 		{302, "", Report{}, "status 302 Found:"},
 	} {
@@ -166,6 +172,34 @@ func TestHTTPCheck(t *testing.T) {
 	s.Close()
 	if _, err := checkNow(t, HTTPCheck("http://user:secret@graylog.test/"), addr); !errors.Is(err, syscall.ECONNREFUSED) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v", err)
+	}
+}
+
+// R81: what is no answer of HTTP is quoted by net/http, and with it what it repeats of the request.
+func TestR81_HTTPCheckNoHTTP(t *testing.T) {
+	l := listen(t)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			_, _ = fmt.Fprintf(conn, "%s\r\n\r\n", strings.TrimPrefix(r.Header.Get("Authorization"), "Basic "))
+		}
+	}()
+	c := HTTPCheck("http://user:secret@graylog.test/status?key=secret#secret")
+	_, err := checkNow(t, c, addrOf(l))
+	if err == nil || !strings.HasSuffix(err.Error(), `"***"`) {
+		t.Errorf("%v", err)
+	}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		if got := fmt.Sprintf(format, c); strings.Contains(got, "user") || strings.Contains(got, "secret") {
+			t.Errorf("%s: %s", format, got)
+		}
+	}
+	if got := fmt.Sprint(c); got != "http://graylog.test/status" {
+		t.Errorf("%s", got)
 	}
 }
 

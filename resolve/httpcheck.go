@@ -10,14 +10,16 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strings"
+
+	"github.com/wholelog/wholelog/internal/mask"
 )
 
 // maxCheckText is how much of an answer is read for its first line.
 const maxCheckText = 1 << 10
 
 // HTTPCheck asks the address by HTTP GET: 200 is up, 429 degraded, 503 down, and anything else, a redirection too, a failure. The
-// first line of an answer that is not 200 shows in the statistics of the address.
+// first line of an answer that is not 200 shows in the statistics of the address, at most 256 bytes of it and without the URL's
+// user-info, which some servers repeat.
 //
 // The connection goes to the address, whatever the host in url; a port in url is kept, without one it is the address's own. The host
 // is still the name for the Host header and, with https, for TLS, which trusts the system's roots. User-info in url is sent as Basic
@@ -28,9 +30,10 @@ const maxCheckText = 1 << 10
 func HTTPCheck(url string) Check { return newHTTPCheck(url) }
 
 type httpCheck struct {
-	url  *url.URL
-	port int // 0: the address's own
-	err  error
+	url   *url.URL
+	port  int // 0: the address's own
+	scrub *mask.Scrubber
+	err   error
 }
 
 func newHTTPCheck(raw string) *httpCheck {
@@ -52,18 +55,20 @@ func newHTTPCheck(raw string) *httpCheck {
 		}
 		c.port = int(port)
 	}
+	password, _ := c.url.User.Password()
+	c.scrub = mask.NewScrubber(c.url.User.Username(), password, nil)
 	return c
 }
 
 // Validate says what is wrong with the URL.
 func (c *httpCheck) Validate() error { return c.err }
 
-// String shows the URL without a password.
+// String shows where the URL leads, without user-info and query, which often holds a key.
 func (c *httpCheck) String() string {
 	if c.err != nil {
 		return "HTTPCheck"
 	}
-	return c.url.Redacted()
+	return c.url.Scheme + "://" + c.url.Host + c.url.EscapedPath()
 }
 
 // Check implements [Check].
@@ -88,10 +93,13 @@ func (c *httpCheck) Check(ctx context.Context, addr netip.AddrPort) (Report, err
 		if errors.As(err, &shown) {
 			err = shown.Err // the rest of it is the URL
 		}
+		if text := c.scrub.Text(err.Error()); text != err.Error() { // it quotes an answer that is none of HTTP
+			err = errors.New(text)
+		}
 		return Report{}, err
 	}
 	defer response.Body.Close()
-	note := strings.TrimSpace(response.Status + ": " + firstLine(response.Body))
+	note := c.scrub.Text(response.Status + ": " + firstLine(response.Body))
 	switch response.StatusCode {
 	case http.StatusOK:
 		return Report{State: Up}, nil

@@ -22,6 +22,9 @@ func schemes() []string { return []string{"udp", "tcp", "tls", "relp", "relp+tls
 // parseTarget takes a URL apart. No error quotes any part of it: whoever puts a password there must not find it in a log.
 func parseTarget(s string) (target, error) {
 	scheme, rest, err := hostport.CutScheme(s, schemes())
+	if err != nil && strings.HasPrefix(s, "unix:") { // CutScheme would ask for a host and a port
+		err = errNoPath
+	}
 	if err != nil {
 		return target{}, err
 	}
@@ -44,6 +47,8 @@ func parseTarget(s string) (target, error) {
 	return t, err
 }
 
+var errNoPath = errors.New("unix wants an absolute path: unix:///path")
+
 // maxPath is what sockaddr_un holds on Linux, less the final NUL. Other systems hold less.
 const maxPath = 107
 
@@ -51,7 +56,7 @@ const maxPath = 107
 func (t *target) setPath(path string) error {
 	switch {
 	case !strings.HasPrefix(path, "/"):
-		return errors.New("unix wants an absolute path: unix:///path")
+		return errNoPath
 	case strings.ContainsAny(path, "?#"):
 		return errors.New("unix has no query and no fragment")
 	case len(path) > maxPath:
