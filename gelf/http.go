@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/datagram"
 	"github.com/wholelog/wholelog/internal/ship"
 )
 
@@ -61,7 +62,7 @@ type httpTransport struct {
 	plain   http.Header // of every request, not changed any more
 	zipped  http.Header // of those with a gzip body
 	scrub   scrubber
-	dial    dialFunc
+	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
 	now     func() time.Time // tests let the wall clock jump
 	proxy   func(*http.Request) (*url.URL, error)
 	noProxy sync.Once // the first link tells that the environment's proxy is not used
@@ -156,7 +157,7 @@ func (l *httpLink) Send(ctx context.Context, b *ship.Batch) error {
 	if err := l.alive.Err(); err != nil {
 		return net.ErrClosed
 	}
-	if now := l.now(); apart(l.used, now, idleTime) {
+	if now := l.now(); datagram.Apart(l.used, now, idleTime) {
 		l.dropIdle() // the timer of a process that was frozen has not run
 	}
 	x := exchange{link: l, ctx: ctx, batch: b}

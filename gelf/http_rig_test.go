@@ -132,7 +132,7 @@ func (r *httpRig) outcomes() string {
 	return outcomesOf(settled)
 }
 
-// open is the dialFunc of the rig.
+// open is the rig's way to connect.
 func (r *httpRig) open(_ context.Context, network, addr string) (net.Conn, error) {
 	r.mu.Lock()
 	r.dials++

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/datagram"
 	"github.com/wholelog/wholelog/internal/ship"
 )
 
@@ -39,10 +40,9 @@ func TestUDPOutcome(t *testing.T) {
 		"context's end":     {context.DeadlineExceeded, ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseTimeout}, true},
 		"too slow":          {errLate, ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseTimeout}, false},
 		"context canceled":  {context.Canceled, ship.Outcome{Do: ship.Requeue}, true},
-		"out of time":       {fmt.Errorf("here: %w", errOutOfTime), ship.Outcome{Do: ship.Requeue}, false},
 		"link closed":       {&net.OpError{Op: "write", Err: net.ErrClosed}, ship.Outcome{Do: ship.Requeue}, true},
-		"no socket at all":  {fmt.Errorf("%w: %w", errNoFlow, fs.ErrPermission), ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseOther}, true},
-		"no socket, closed": {fmt.Errorf("%w: %w", errNoFlow, net.ErrClosed), ship.Outcome{Do: ship.Requeue}, true},
+		"no socket at all":  {fmt.Errorf("%w: %w", datagram.ErrNoFlow, fs.ErrPermission), ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseOther}, true},
+		"no socket, closed": {fmt.Errorf("%w: %w", datagram.ErrNoFlow, net.ErrClosed), ship.Outcome{Do: ship.Requeue}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := udpOutcome(c.err)
@@ -56,7 +56,7 @@ func TestUDPOutcome(t *testing.T) {
 			if got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
-			if ends := endsLink(c.err); ends != c.ends {
+			if ends := datagram.EndsLink(c.err); ends != c.ends {
 				t.Errorf("endsLink is %v", ends)
 			}
 		})

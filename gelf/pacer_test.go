@@ -10,7 +10,7 @@ import (
 )
 
 // checkRate fails when more than a burst and the rate's share left in any window that begins and ends with a datagram.
-func checkRate(t *testing.T, sent []datagram, rate int) {
+func checkRate(t *testing.T, sent []packet, rate int) {
 	t.Helper()
 	interval := time.Second / time.Duration(rate)
 	for i := range sent {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wholelog/wholelog/chunk"
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/datagram"
 	"github.com/wholelog/wholelog/internal/errno"
 	"github.com/wholelog/wholelog/internal/ship"
 )
@@ -30,12 +31,11 @@ type udpConfig struct {
 // udpTransport sends every record as one datagram or as at most 128 chunks, all from one source port to one address.
 type udpTransport struct {
 	config udpConfig
-	dial   dialFunc
-	now    func() time.Time // flows' ages; tests let the wall clock jump
+	dial   datagram.DialFunc
 }
 
 func newUDP(c udpConfig) *udpTransport {
-	return &udpTransport{config: c, dial: new(net.Dialer).DialContext, now: time.Now}
+	return &udpTransport{config: c, dial: new(net.Dialer).DialContext}
 }
 
 // Limits implements [ship.Transport]. One link per address keeps order towards it and lets one pacer see all of its datagrams. A
@@ -54,18 +54,19 @@ func (t *udpTransport) Limits() ship.Limits {
 func (t *udpTransport) Dial(ctx context.Context, addr netip.AddrPort, m *ship.Meter) (ship.Link, error) {
 	l := &udpLink{
 		config: t.config,
-		v6:     addr.Addr().Is6() && !addr.Addr().Is4In6(),
 		size:   t.config.chunkSize,
-		flows: flowSet{
-			dial: t.dial, addr: addr.String(), age: t.config.flowAge, now: t.now, meter: m,
-			slots: make([]*flow, t.config.flows),
-		},
 		pacer:  newPacer(t.config.packetRate),
 		comp:   compressor{mode: t.config.compression},
 		meter:  m,
+		now:    time.Now,
 		closed: make(chan struct{}),
 	}
-	if _, err := l.flows.open(ctx, 0, t.now()); err != nil {
+	l.run = datagram.Run{Message: l.message, Outcome: func(err error) (ship.Outcome, bool) { return udpOutcome(err), datagram.EndsLink(err) }}
+	var err error
+	l.flows, err = datagram.Open(ctx, datagram.Config{
+		Dial: t.dial, Addr: addr, Flows: t.config.flows, Age: t.config.flowAge, Now: time.Now, Meter: m,
+	})
+	if err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -74,65 +75,21 @@ func (t *udpTransport) Dial(ctx context.Context, addr netip.AddrPort, m *ship.Me
 // udpLink is all flows to one address. Send's state belongs to the link's goroutine; Close may come from anywhere.
 type udpLink struct {
 	config udpConfig
-	v6     bool
 	size   int // of datagrams; what EMSGSIZE taught stays for the life of the link
-	flows  flowSet
+	flows  *datagram.Set
+	run    datagram.Run
 	pacer  *pacer
 	comp   compressor
 	wire   []byte // the datagrams of the message on its way, back to back
 	meter  *ship.Meter
-
-	batch      *ship.Batch
-	sent, done int // records [done, sent) of batch are sent and not settled
+	now    func() time.Time // tests let the wall clock jump within a message
 
 	once   sync.Once
 	closed chan struct{}
 }
 
-// Send implements [ship.Link]. Records leave in order, each as a whole. What the kernel took is settled as Delivered in runs: at
-// the end, before every wait, and before every other outcome.
-func (l *udpLink) Send(ctx context.Context, b *ship.Batch) error {
-	l.batch, l.sent, l.done = b, 0, 0
-	defer func() { l.batch = nil }()
-	for l.sent < b.Len() {
-		err := l.message(ctx, b.At(l.sent).Bytes())
-		if err == nil {
-			l.sent++
-			continue
-		}
-		l.settleSent()
-		if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) && udpOutcome(err).Do == ship.Requeue {
-			err = errOutOfTime
-		}
-		o := udpOutcome(err)
-		if o.Do != ship.Requeue { // a verdict on this record alone
-			b.Settle(l.sent, l.sent+1, o)
-			l.sent++
-			l.done = l.sent
-			continue
-		}
-		if !endsLink(err) {
-			b.Settle(l.sent, b.Len(), o)
-			return nil
-		}
-		// The end of the link is the evidence against the address; told twice it would count twice.
-		b.Settle(l.sent, b.Len(), ship.Outcome{Do: ship.Requeue})
-		if o.Cause != "" {
-			err = &ship.Fault{Cause: o.Cause, Err: err}
-		}
-		return err
-	}
-	l.settleSent()
-	return nil
-}
-
-// settleSent settles what was sent since the last time.
-func (l *udpLink) settleSent() {
-	if l.done < l.sent {
-		l.batch.Settle(l.done, l.sent, udpOutcome(nil))
-		l.done = l.sent
-	}
-}
+// Send implements [ship.Link]. Records leave in order, each as a whole.
+func (l *udpLink) Send(ctx context.Context, b *ship.Batch) error { return l.run.Send(ctx, b) }
 
 // maxRestarts is how often a message starts over because the kernel had no room, with a pause of 2, 4, 8 and 16 ms in between:
 // about what a full interface queue takes to drain. After that the record goes back to the queue, where other addresses serve.
@@ -145,16 +102,9 @@ const maxLate = 2
 // message sends one record. Nothing is ever mended in the middle: when a datagram fails, the message starts over with all its
 // chunks under a new id, or goes back to the queue whole. The receiver forgets the chunks it has, since the id never comes again.
 func (l *udpLink) message(ctx context.Context, data []byte) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := l.flows.news(); err != nil {
-		l.flows.discardAll()
-		return err
-	}
-	f, why, err := l.flows.pick(ctx)
+	f, why, err := l.flows.Pick(ctx)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNoFlow, err)
+		return err
 	}
 	defer l.release()
 	for restarts, late := 0, 0; ; {
@@ -163,34 +113,30 @@ func (l *udpLink) message(ctx context.Context, data []byte) error {
 			return err
 		}
 		if why != "" && l.meter.Traced() {
-			l.meter.Chose(f.local, 1, wireSize(len(payload), l.size), why)
+			l.meter.Chose(f.Local(), 1, wireSize(len(payload), l.size), why)
 		}
 		why = "" // one call per message, however often it starts over
 		if err = l.transmit(ctx, f, payload); err == nil {
 			if cut {
 				l.meter.Truncated(1) // not before: what is sent again is counted once
 			}
-			l.flows.used(f)
-			l.flows.silent()
+			l.flows.Done(f, nil)
 			return nil
 		}
 		switch {
 		case errno.TooLong(err) && l.shrink(f, err):
 		case errno.Busy(err) && restarts < maxRestarts:
 			restarts++
-			l.settleSent()
+			l.run.Settle()
 			if err := l.pacer.sleep(ctx, l.closed, time.Millisecond<<restarts); err != nil {
 				return err
 			}
 		case errors.Is(err, errLate) && late < maxLate:
 			late++
-			l.settleSent()
+			l.run.Settle()
 			l.meter.Trouble(delivery.CauseTimeout, fmt.Errorf("message sent anew: %w", err))
-		case errno.Refused(err):
-			l.flows.discardAll()
-			return err
 		default:
-			l.flows.discard(f)
+			l.flows.Done(f, err)
 			return err
 		}
 	}
@@ -215,8 +161,8 @@ func (l *udpLink) fit(data []byte) (payload []byte, cut bool, err error) {
 }
 
 // shrink learns a smaller datagram size after err, and reports it; false when there is none.
-func (l *udpLink) shrink(f *flow, err error) bool {
-	size := smaller(l.size, pathMTU(f.conn, l.v6), l.v6)
+func (l *udpLink) shrink(f *datagram.Flow, err error) bool {
+	size := smaller(l.size, f.Room())
 	if size == 0 {
 		return false
 	}
@@ -239,7 +185,7 @@ func (l *udpLink) Nudge() {}
 // Drain implements [ship.Link]. There is nothing to wait for and nobody to say goodbye to; but a refusal of the last messages can
 // still be told.
 func (l *udpLink) Drain(context.Context) error {
-	if err := l.flows.listen(); err != nil {
+	if err := l.flows.Listen(); err != nil {
 		l.meter.Trouble(delivery.CauseRefused, err)
 	}
 	return nil
@@ -252,7 +198,7 @@ func (l *udpLink) Gone() <-chan struct{} { return nil }
 func (l *udpLink) Close() error {
 	l.once.Do(func() {
 		close(l.closed)
-		l.flows.close()
+		l.flows.Close()
 	})
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/wholelog/wholelog/internal/datagram"
 	"github.com/wholelog/wholelog/internal/ship"
 )
 
@@ -36,7 +37,7 @@ func FuzzUDPFailures(f *testing.F) {
 					t.Fatal("no end")
 				}
 				r.settled = nil
-				if err := r.send(t.Context(), records...); err != nil && !errors.Is(err, errNoFlow) {
+				if err := r.send(t.Context(), records...); err != nil && !errors.Is(err, datagram.ErrNoFlow) {
 					t.Fatal(err)
 				}
 				next := 0

@@ -31,7 +31,7 @@ type rig struct {
 	dials     int
 	writes    int
 	flows     []*fakeFlow
-	sent      []datagram
+	sent      []packet
 	settled   []settlement
 	wire      []wireCall
 	truncated int
@@ -39,7 +39,7 @@ type rig struct {
 	chosen    []chosen
 }
 
-type datagram struct {
+type packet struct {
 	flow *fakeFlow
 	data []byte
 	at   time.Time
@@ -245,7 +245,7 @@ func (f *fakeFlow) Write(b []byte) (int, error) {
 	if err := f.rig.failWrite[f.rig.writes]; err != nil {
 		return 0, err
 	}
-	f.rig.sent = append(f.rig.sent, datagram{f, slices.Clone(b), time.Now()})
+	f.rig.sent = append(f.rig.sent, packet{f, slices.Clone(b), time.Now()})
 	if f.rig.onWrite != nil {
 		f.rig.onWrite(f.rig.writes)
 	}
@@ -261,6 +261,8 @@ func (f *fakeFlow) SetWriteDeadline(t time.Time) error {
 func (f *fakeFlow) LocalAddr() net.Addr {
 	return &net.UDPAddr{IP: net.IPv4(192, 0, 2, 9), Port: int(f.port)}
 }
+
+func (f *fakeFlow) RemoteAddr() net.Addr { return net.UDPAddrFromAddrPort(rigAddr) }
 
 func (f *fakeFlow) Close() error {
 	f.once.Do(func() { close(f.closed) })

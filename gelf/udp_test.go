@@ -277,28 +277,23 @@ func TestTooLongEvenAtTheSmallestSize(t *testing.T) {
 }
 
 func TestSmaller(t *testing.T) {
-	for _, c := range []struct {
-		size, mtu int
-		v6        bool
-		want      int
-	}{
-		{1472, 1400, false, 1372},
-		{1472, 1400, true, 1352},
-		{65_507, 1500, false, 1472},
-		{1232, 92, false, 64},
-		{1232, 91, false, 508},    // below the least chunk size: not believed
-		{1472, 1500, false, 1452}, // the kernel knows nothing better
-		{65_507, 0, false, 8192},
-		{8192, 0, false, 1472},
-		{1420, 0, true, 1392},
-		{1392, 0, false, 1232},
-		{1232, 0, false, 508},
-		{508, 0, false, 0},
-		{64, 0, false, 0},
-		{508, 500, false, 472},
+	for _, c := range []struct{ size, room, want int }{
+		{1472, 1372, 1372},
+		{65_507, 1472, 1472},
+		{1232, 64, 64},
+		{1232, 63, 508},    // below the least chunk size: not believed
+		{1472, 1472, 1452}, // the kernel knows nothing better
+		{65_507, 0, 8192},
+		{8192, 0, 1472},
+		{1420, 0, 1392},
+		{1392, 0, 1232},
+		{1232, 0, 508},
+		{508, 0, 0},
+		{64, 0, 0},
+		{508, 472, 472},
 	} {
-		if got := smaller(c.size, c.mtu, c.v6); got != c.want {
-			t.Errorf("smaller(%d, %d, %v) is %d, want %d", c.size, c.mtu, c.v6, got, c.want)
+		if got := smaller(c.size, c.room); got != c.want {
+			t.Errorf("smaller(%d, %d) is %d, want %d", c.size, c.room, got, c.want)
 		}
 	}
 }

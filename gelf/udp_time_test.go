@@ -172,7 +172,7 @@ func TestFrozenWithinAMessage(t *testing.T) {
 			if c.write == 0 {
 				jump = c.jump
 			}
-			r.link.(*udpLink).flows.now = func() time.Time { return time.Now().Round(0).Add(jump) }
+			r.link.(*udpLink).now = func() time.Time { return time.Now().Round(0).Add(jump) }
 			r.onWrite = func(n int) {
 				if n == c.write {
 					jump = c.jump
@@ -205,23 +205,4 @@ func TestPacingIsNoWrite(t *testing.T) {
 			t.Errorf("%s after %v", got, time.Since(began))
 		}
 	})
-}
-
-// How far apart two instants may be, by either clock.
-func TestApart(t *testing.T) {
-	now := time.Now()
-	for _, c := range []struct {
-		from, to time.Time
-		want     bool
-	}{
-		{now, now.Add(time.Second), false},
-		{now, now.Add(time.Second + 1), true},
-		{now.Round(0), now.Round(0).Add(2 * time.Second), true},
-		{now.Round(0), now.Round(0).Add(-time.Second), false},
-		{now.Round(0), now.Round(0).Add(-time.Second - 1), true},
-	} {
-		if got := apart(c.from, c.to, time.Second); got != c.want {
-			t.Errorf("apart(%v, %v): %v", c.from, c.to, got)
-		}
-	}
 }

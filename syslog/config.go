@@ -25,6 +25,8 @@ const (
 	defaultConnAge    = 10 * time.Minute // long: some relays leak a session for each connection that a client closes
 	minSendBuffer     = 4096
 	defaultSend       = 10 * time.Second
+	defaultFlows      = 16
+	defaultFlowAge    = time.Minute
 	defaultSDID       = "attrs@32473" // the enterprise number for examples (RFC 5612), since attributes belong to nobody's
 )
 
@@ -46,6 +48,8 @@ type config struct {
 	sendTimeout time.Duration
 	sendBuffer  int // 0: the default of package stream
 	perAddr     int
+	flows       int // of udp: source ports per address
+	flowAge     time.Duration
 	connAge     time.Duration // 0: a connection is never replaced
 	tls         *tls.Config   // nil: not encrypted; else with a ServerName
 }
@@ -71,6 +75,8 @@ func newConfig(t target, o Options) (config, error) {
 		sendTimeout: cmp.Or(o.Delivery.SendTimeout, defaultSend),
 		sendBuffer:  o.SendBuffer,
 		perAddr:     cmp.Or(o.ConnsPerAddr, 1),
+		flows:       defaultFlows,
+		flowAge:     defaultFlowAge,
 		connAge:     max(cmp.Or(o.ConnAge, defaultConnAge), 0),
 	}
 	switch {

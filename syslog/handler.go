@@ -94,7 +94,7 @@ func open(url string, o Options) (*Handler, error) {
 func (c *config) transport() (ship.Transport, error) {
 	switch c.target.scheme {
 	case "udp":
-		return newUDP(c.sendTimeout), nil
+		return newUDP(c), nil
 	case "tcp", "tls":
 		return c.newStream(""), nil
 	case "unix":

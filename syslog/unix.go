@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/wholelog/wholelog/internal/datagram"
 	"github.com/wholelog/wholelog/internal/ship"
 	"github.com/wholelog/wholelog/internal/stream"
 	"github.com/wholelog/wholelog/resolve"
@@ -17,7 +18,7 @@ import (
 // made the file may be replaced by a receiver of the other kind.
 type unixTransport struct {
 	path        string
-	dial        dialFunc
+	dial        datagram.DialFunc
 	sendTimeout time.Duration
 	stream      *stream.Transport
 }
@@ -40,10 +41,9 @@ func (t *unixTransport) Dial(ctx context.Context, addr netip.AddrPort, m *ship.M
 		return t.stream.Dial(ctx, addr, m)
 	}
 	if err != nil {
-		o, _ := datagramOutcome(err)
-		return nil, &ship.Fault{Cause: o.Cause, Err: err}
+		return nil, &ship.Fault{Cause: datagramOutcome(err).Cause, Err: err}
 	}
-	return newDatagramLink(conn, t.sendTimeout, m), nil
+	return newLocalLink(datagram.NewFlow(conn), t.sendTimeout, m), nil
 }
 
 // localSocket is the resolver of a unix socket: one fixed endpoint, for which the zero address stands.

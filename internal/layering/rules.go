@@ -22,7 +22,7 @@ const (
 func Rules() []Rule {
 	ground := []string{"delivery", "jitter", "internal/mask"}
 	engine := slices.Concat(ground, []string{"resolve", "internal/pool", "internal/ship"})
-	protocol := slices.Concat(engine, []string{"internal/stream", "internal/attrs", "internal/severity", "internal/hostport", "internal/errno"})
+	protocol := slices.Concat(engine, []string{"internal/stream", "internal/datagram", "internal/attrs", "internal/severity", "internal/hostport", "internal/errno"})
 	public := []string{".", "gelf", "syslog", "hec", "chunk", "resolve", "delivery", "jitter"}
 
 	return []Rule{
@@ -39,6 +39,7 @@ func Rules() []Rule {
 		{Package: "internal/ship", Module: slices.Concat(ground, []string{"resolve", "internal/pool"}), Outside: []string{xsync}},
 		{Package: "internal/hostport", Module: []string{"resolve"}},
 		{Package: "internal/stream", Module: []string{"delivery", "internal/ship"}},
+		{Package: "internal/datagram", Module: []string{"jitter", "internal/errno", "internal/ship"}},
 
 		{Package: "gelf", Module: slices.Concat(protocol, []string{"chunk"}), Outside: []string{compress, xsys}},
 		{Package: "syslog", Module: protocol},

@@ -1,4 +1,4 @@
-package gelf
+package datagram
 
 import (
 	"encoding/binary"
@@ -44,7 +44,7 @@ func canTrain(conn net.Conn) bool {
 // kernel as one and cuts them apart at the end of the way, which costs a sixth to a thirteenth of a call for each. It returns how many
 // bytes that were. A flow whose kernel or interface refuses returns 0, and is not asked again: then the datagrams are written one by
 // one, and if something is wrong with them it shows there. Any other error is that of a write.
-func (f *flow) train(burst []byte, size int) (int, error) {
+func (f *Flow) train(burst []byte, size int) (int, error) {
 	n := min(len(burst), min(trainMost, trainBytes/size)*size)
 	if f.single || n <= size {
 		return 0, nil

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package gelf
+package datagram
 
 import "net"
 
@@ -9,4 +9,4 @@ type control struct{}
 func canTrain(net.Conn) bool { return false }
 
 // train does nothing where the kernel does not cut datagrams apart.
-func (f *flow) train([]byte, int) (int, error) { return 0, nil }
+func (f *Flow) train([]byte, int) (int, error) { return 0, nil }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package gelf
+package datagram
 
 import (
 	"net"

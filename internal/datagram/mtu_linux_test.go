@@ -1,4 +1,4 @@
-package gelf
+package datagram
 
 import (
 	"net"
@@ -19,7 +19,7 @@ func TestPathMTU(t *testing.T) {
 			t.Errorf("a closed socket has an MTU of %d", mtu)
 		}
 	}
-	if mtu := pathMTU(&fakeFlow{}, false); mtu != 0 {
+	if mtu := pathMTU(&fake{}, false); mtu != 0 {
 		t.Errorf("what is no socket has an MTU of %d", mtu)
 	}
 }

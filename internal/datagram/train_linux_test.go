@@ -1,4 +1,4 @@
-package gelf
+package datagram
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 )
 
 // trainFlow is a flow over a real socket to a real receiver.
-func trainFlow(t *testing.T) (*flow, *net.UDPConn) {
+func trainFlow(t *testing.T) (*Flow, *net.UDPConn) {
 	t.Helper()
 	receiver, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -25,7 +25,7 @@ func trainFlow(t *testing.T) (*flow, *net.UDPConn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return &flow{conn: conn, single: !canTrain(conn)}, receiver
+	return NewFlow(conn), receiver
 }
 
 // datagrams reads as many datagrams as make want bytes.
@@ -86,7 +86,7 @@ func TestTrainIsTheSameAsSingleWrites(t *testing.T) {
 				for i := range burst {
 					burst[i] = byte(i * 7 / 3)
 				}
-				n, err := f.write(burst, tc.size)
+				n, err := f.Write(burst, tc.size)
 				if n != len(burst) || err != nil {
 					t.Fatalf("%d of %d, %v", n, len(burst), err)
 				}
@@ -115,7 +115,7 @@ func TestTrainHearsARefusal(t *testing.T) {
 	burst := make([]byte, 300)
 	deadline := time.Now().Add(time.Minute)
 	for {
-		_, err := f.write(burst, 100)
+		_, err := f.Write(burst, 100)
 		if err != nil {
 			if !errno.Refused(err) || f.single {
 				t.Fatalf("%v, single %v", err, f.single)
@@ -145,7 +145,7 @@ func TestTrainNeedsASocket(t *testing.T) {
 		}
 	}()
 	burst := make([]byte, 3000)
-	if n := testing.AllocsPerRun(100, func() { _, _ = f.write(burst, 1000) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = f.Write(burst, 1000) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -1,8 +1,8 @@
 //go:build !linux
 
-package gelf
+package datagram
 
 import "net"
 
-// pathMTU cannot ask here; the link steps down by itself.
+// pathMTU cannot ask here.
 func pathMTU(net.Conn, bool) int { return 0 }

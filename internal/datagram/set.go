@@ -1,4 +1,4 @@
-package gelf
+package datagram
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -15,8 +16,8 @@ import (
 	"github.com/wholelog/wholelog/jitter"
 )
 
-// dialFunc opens a connected socket; [net.Dialer.DialContext] is one.
-type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+// ErrNoFlow says that no socket is open towards the address and none can be opened.
+var ErrNoFlow = errors.New("no flow")
 
 // Why a message leaves by the flow it leaves by, for the trace.
 const (
@@ -40,41 +41,20 @@ const reopenAfter = time.Second
 // one a second to each address, so a silence means something only when it is longer than that.
 const hush = time.Second
 
-// flow is one connected socket: one source port towards one address. A load balancer hashes both, so all datagrams of a message
-// leave by one flow, and several flows reach several of the nodes behind one address.
-type flow struct {
-	conn     net.Conn
-	local    netip.AddrPort
-	born     time.Time
-	maxAge   time.Duration
-	deadline time.Time // the write deadline in force
-	single   bool      // datagrams are written one by one
-	control  control
+// Config is what a [Set] needs to know.
+type Config struct {
+	Dial  DialFunc
+	Addr  netip.AddrPort
+	Flows int           // source ports
+	Age   time.Duration // of a flow, ±20 %
+	Now   func() time.Time
+	Meter *ship.Meter
 }
 
-// old says whether the flow has served its time. A balancer never moves a busy flow, so a fresh port is the only way off a node
-// that is leaving.
-func (f *flow) old(now time.Time) bool {
-	return apart(f.born, now, f.maxAge)
-}
-
-// until has the writes that follow end by limit. To set a deadline costs as much as a small write: one in force serves as long as it
-// leaves at least half of the time from now.
-func (f *flow) until(now, limit time.Time) error {
-	if !f.deadline.After(limit) && f.deadline.Sub(now) >= limit.Sub(now)/2 {
-		return nil
-	}
-	f.deadline = limit
-	return f.conn.SetWriteDeadline(limit)
-}
-
-// flowSet holds the flows towards one address. All but close belongs to the link's goroutine.
-type flowSet struct {
-	dial  dialFunc
-	addr  string
-	age   time.Duration
-	now   func() time.Time
-	meter *ship.Meter
+// Set holds the flows towards one address. A load balancer hashes source and destination, so what leaves by one flow reaches one
+// node, and several flows reach several of the nodes behind one address. All but Close belongs to the link's goroutine.
+type Set struct {
+	config Config
 
 	next    int       // the slot whose turn it is
 	again   time.Time // no opening before, while other flows serve
@@ -82,17 +62,49 @@ type flowSet struct {
 	probed  time.Time // when the first message after a refusal left; zero: not yet
 
 	usedAt  time.Time // when the last message was given a flow
-	unheard []*flow   // used since anybody listened; several times the same, perhaps
+	unheard []*Flow   // used since anybody listened; several times the same, perhaps
 
-	mu     sync.Mutex // for close, which only reads; so the link's goroutine locks to write and not to read
-	slots  []*flow    // nil: not open
+	mu     sync.Mutex // for Close, which only reads; so the link's goroutine locks to write and not to read
+	slots  []*Flow    // nil: not open
 	closed bool
 }
 
-// pick returns the flow of the next message and why it is this one. Slots take turns, and a slot without a flow, or with an old
+// Open opens the first flow. That sends nothing, and yet fails when the host has no route to the address, or none for its family.
+func Open(ctx context.Context, c Config) (*Set, error) {
+	s := &Set{config: c, slots: make([]*Flow, c.Flows)}
+	if _, err := s.open(ctx, 0, c.Now()); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Pick returns the flow of the next message and why it is this one. [Set.Done] is told how it fared. Its error is the refusal of an earlier
+// message, if one has come in meanwhile, or ErrNoFlow with the reason.
+func (s *Set) Pick(ctx context.Context) (*Flow, string, error) {
+	if err := s.news(); err != nil {
+		s.discardAll()
+		return nil, "", err
+	}
+	return s.pick(ctx)
+}
+
+// Done says how the message fared that left by f.
+func (s *Set) Done(f *Flow, err error) {
+	switch {
+	case err == nil:
+		s.used(f)
+		s.silent()
+	case errno.Refused(err):
+		s.discardAll()
+	case !errno.TooLong(err): // which says nothing about the flow
+		s.discard(f)
+	}
+}
+
+// pick is Pick without the news. Slots take turns, and a slot without a flow, or with an old
 // one, gets a new one first: every message opens a flow until all exist, and a quiet sender has few. After a refusal there is one.
-func (s *flowSet) pick(ctx context.Context) (*flow, string, error) {
-	i, now := s.next, s.now()
+func (s *Set) pick(ctx context.Context) (*Flow, string, error) {
+	i, now := s.next, s.config.Now()
 	s.usedAt = now
 	f := s.slots[i]
 	switch {
@@ -108,36 +120,41 @@ func (s *flowSet) pick(ctx context.Context) (*flow, string, error) {
 // news returns the refusal of an earlier message, if one has come in meanwhile. The kernel keeps it for the next use of the port that
 // sent, and a quiet sender comes back to that after as many messages as there are flows: all of these would be lost. A busy one is
 // back at once, and does not listen: it costs a system call for each flow.
-func (s *flowSet) news() error {
-	if len(s.unheard) == 0 || s.now().Sub(s.usedAt) < quiet {
+func (s *Set) news() error {
+	if len(s.unheard) == 0 || s.config.Now().Sub(s.usedAt) < quiet {
 		return nil
 	}
-	return s.listen()
+	return s.Listen()
 }
 
-// listen returns a refusal that the kernel keeps for one of the flows used since the last time.
-func (s *flowSet) listen() error {
+// Listen returns a refusal that the kernel keeps for one of the flows used since the last time. The meter hears of any other answer,
+// such as a router's that a datagram was too long.
+func (s *Set) Listen() error {
 	defer func() {
 		clear(s.unheard)
 		s.unheard = s.unheard[:0]
 	}()
 	for _, f := range s.unheard {
-		if err := pendingError(f.conn); err != nil && errno.Refused(err) {
+		err := pendingError(f.conn)
+		if errno.Refused(err) {
 			return err
+		}
+		if err != nil {
+			s.config.Meter.Trouble(ship.CauseOf(err), fmt.Errorf("the answer to an earlier message: %w", err))
 		}
 	}
 	return nil
 }
 
 // used notes that a message left by f.
-func (s *flowSet) used(f *flow) {
+func (s *Set) used(f *Flow) {
 	if len(s.unheard) < len(s.slots) {
 		s.unheard = append(s.unheard, f)
 	}
 }
 
 // advance gives the turn to the slot after i, unless i has to show first that the address is back.
-func (s *flowSet) advance(i int) {
+func (s *Set) advance(i int) {
 	if !s.refused {
 		i = (i + 1) % len(s.slots)
 	}
@@ -146,11 +163,11 @@ func (s *flowSet) advance(i int) {
 
 // silent takes note that a message left and no refusal was heard. The one that ends the caution is on the same flow as the first:
 // only there a refusal of the first would have been heard.
-func (s *flowSet) silent() {
+func (s *Set) silent() {
 	if !s.refused {
 		return
 	}
-	switch now := s.now(); {
+	switch now := s.config.Now(); {
 	case s.probed.IsZero():
 		s.probed = now
 	case now.Sub(s.probed) > hush:
@@ -160,12 +177,12 @@ func (s *flowSet) silent() {
 
 // renew is pick for a slot that needs a new flow. When none can be opened those that exist serve, and the meter hears of it; the
 // error is for when there is none.
-func (s *flowSet) renew(ctx context.Context, i int, now time.Time) (*flow, string, error) {
+func (s *Set) renew(ctx context.Context, i int, now time.Time) (*Flow, string, error) {
 	why := whyNew
 	if s.slots[i] != nil {
 		why = whyAged
 	}
-	alone := !slices.ContainsFunc(s.slots, func(f *flow) bool { return f != nil })
+	alone := !slices.ContainsFunc(s.slots, func(f *Flow) bool { return f != nil })
 	if alone || !now.Before(s.again) {
 		f, err := s.open(ctx, i, now)
 		if err == nil {
@@ -173,10 +190,10 @@ func (s *flowSet) renew(ctx context.Context, i int, now time.Time) (*flow, strin
 			return f, why, nil
 		}
 		if alone || errors.Is(err, net.ErrClosed) {
-			return nil, "", err
+			return nil, "", fmt.Errorf("%w: %w", ErrNoFlow, err)
 		}
 		s.again = now.Add(jitter.Duration(reopenAfter, 0.2))
-		s.meter.Trouble(udpOutcome(err).Cause, fmt.Errorf("no new flow, using those open: %w", err))
+		s.config.Meter.Trouble(ship.CauseOf(err), fmt.Errorf("no new flow, using those open: %w", err))
 	}
 	for s.slots[i] == nil {
 		i = (i + 1) % len(s.slots)
@@ -186,33 +203,31 @@ func (s *flowSet) renew(ctx context.Context, i int, now time.Time) (*flow, strin
 }
 
 // open puts a new flow into slot i and closes what was there.
-func (s *flowSet) open(ctx context.Context, i int, now time.Time) (*flow, error) {
-	conn, err := s.dial(ctx, "udp", s.addr)
+func (s *Set) open(ctx context.Context, i int, now time.Time) (*Flow, error) {
+	conn, err := s.config.Dial(ctx, "udp", s.config.Addr.String())
 	if err != nil {
 		return nil, err
 	}
-	f := &flow{conn: conn, born: now, maxAge: jitter.Duration(s.age, 0.2), single: !canTrain(conn)}
-	if local, err := netip.ParseAddrPort(conn.LocalAddr().String()); err == nil {
-		f.local = netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
-	}
+	f := NewFlow(conn)
+	f.born, f.maxAge = now, jitter.Duration(s.config.Age, 0.2)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		conn.Close()
+		f.Close()
 		return nil, net.ErrClosed
 	}
 	if before := s.slots[i]; before != nil {
-		before.conn.Close()
+		before.Close()
 	}
 	s.slots[i] = f
 	return f, nil
 }
 
 // discard closes a flow that failed; its slot gets a new one at its next turn.
-func (s *flowSet) discard(f *flow) {
+func (s *Set) discard(f *Flow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.conn.Close()
+	f.Close()
 	for i := range s.slots {
 		if s.slots[i] == f {
 			s.slots[i] = nil
@@ -222,26 +237,32 @@ func (s *flowSet) discard(f *flow) {
 
 // discardAll closes every flow after a refusal. Each of them may hold one of its own, of messages sent before anybody knew; heard one
 // by one later, they would look like new ones, from a receiver that may have been back for long.
-func (s *flowSet) discardAll() {
+func (s *Set) discardAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused, s.probed = true, time.Time{}
 	for i, f := range s.slots {
 		if f != nil {
-			f.conn.Close()
+			f.Close()
 			s.slots[i] = nil
 		}
 	}
 }
 
-// close closes all flows and lets no other be opened. Writes in progress end at once.
-func (s *flowSet) close() {
+// Close closes all flows and lets no other be opened. Writes under way end at once. It may be called from any goroutine, and again.
+func (s *Set) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
 	for _, f := range s.slots {
 		if f != nil {
-			f.conn.Close()
+			f.Close()
 		}
 	}
+}
+
+// EndsLink says whether a link is given up after err. After any other failure the flow alone is replaced.
+func EndsLink(err error) bool {
+	return errors.Is(err, ErrNoFlow) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

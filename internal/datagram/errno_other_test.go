@@ -1,0 +1,12 @@
+//go:build !windows
+
+package datagram
+
+import "syscall"
+
+// What the kernel says, for the tests' fake sockets.
+const (
+	errRefused = syscall.ECONNREFUSED
+	errNoFiles = syscall.EMFILE
+	errNoRoute = syscall.ENETUNREACH
+)

@@ -1,0 +1,10 @@
+package datagram
+
+import "syscall"
+
+// What Winsock says, for the tests' fake sockets.
+const (
+	errRefused = syscall.WSAECONNRESET
+	errNoFiles = syscall.Errno(10024) // WSAEMFILE
+	errNoRoute = syscall.Errno(10051) // WSAENETUNREACH
+)
