@@ -21,9 +21,9 @@ func BenchmarkEncode(b *testing.B) {
 		return func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				e := h.core.encoder()
+				e := h.core.Borrow()
 				e.record(ctx, h.scope, h.core.head, 0, r, 1<<20)
-				h.core.release(e)
+				h.core.Return(e)
 			}
 		}
 	}
@@ -43,7 +43,7 @@ func BenchmarkHandle(b *testing.B) {
 	ctx := context.Background()
 	b.Run("put", func(b *testing.B) {
 		h, s := sinkHandler(b, Options{Delivery: delivery.Options{Overflow: delivery.DropNewest}})
-		s.discard = true
+		s.Discard = true
 		r := yardstick.Record()
 		b.ReportAllocs()
 		for b.Loop() {
@@ -52,7 +52,7 @@ func BenchmarkHandle(b *testing.B) {
 	})
 	b.Run("dead", func(b *testing.B) { // what a log call costs when nothing leaves and the queue is full
 		h, s := sinkHandler(b, Options{Delivery: delivery.Options{Overflow: delivery.DropNewest, CloseTimeout: time.Millisecond}})
-		s.dead = errors.New("connection refused")
+		s.Dead = errors.New("connection refused")
 		r := yardstick.Record()
 		for h.Handle(ctx, r) == nil {
 		}
@@ -68,7 +68,7 @@ func BenchmarkHandle(b *testing.B) {
 func BenchmarkCall(b *testing.B) {
 	ctx := context.Background()
 	h, s := sinkHandler(b, Options{Delivery: delivery.Options{Overflow: delivery.DropNewest}})
-	s.discard = true
+	s.Discard = true
 	b.Run("unbound", func(b *testing.B) {
 		log := slog.New(h)
 		b.ReportAllocs()
@@ -98,7 +98,7 @@ func TestEncodeDoesNotAllocate(t *testing.T) {
 	h := testHandler(t, Options{Sequence: true})
 	scope := h.WithAttrs([]slog.Attr{slog.String("service", "shop")}).WithGroup("g").(*Handler).scope
 	r := yardstick.Record()
-	e := h.core.encoder()
+	e := h.core.Borrow()
 	if n := testing.AllocsPerRun(1000, func() {
 		e.record(context.Background(), scope, h.core.head, 1, &r, 1<<20)
 	}); n != 0 {

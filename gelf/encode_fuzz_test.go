@@ -21,7 +21,7 @@ func FuzzEncode(f *testing.F) {
 	f.Add("long \n", "k", "\x02", int64(1), 0.0, uint64(0), int64(1), uint16(40_000))
 	// The smallest queue has the smallest limit.
 	root := testHandler(f, Options{Delivery: delivery.Options{QueueBytes: 512 << 10}})
-	limit := root.core.engine.MaxRecord()
+	limit := root.core.MaxRecord()
 	f.Fuzz(func(t *testing.T, message, key, text string, i int64, x float64, u uint64, ms int64, times uint16) {
 		message, text = repeated(message, times), repeated(text, times)
 		h := root.WithAttrs([]slog.Attr{slog.String(key, text)}).WithGroup(text)

@@ -175,7 +175,7 @@ func TestSiblings(t *testing.T) {
 func TestSource(t *testing.T) {
 	h, s := sinkHandler(t, Options{AddSource: true})
 	slog.New(h).Info("m", "source_line", "mine")
-	got := s.sent(t, h)[0]
+	got := s.Sent(t, h)[0]
 	for _, want := range []string{`"_source_file":"`, `encode_test.go"`, `"_source_line":`, `"_source_function":"github.com/wholelog/wholelog/gelf.TestSource"`, `"_source_line_2":"mine"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in %s", want, got)
@@ -308,7 +308,7 @@ func TestReplacedSource(t *testing.T) {
 			return a
 		}})
 		slog.New(h).Info("m")
-		if got := fields(t, s.sent(t, h)[0]); got != want {
+		if got := fields(t, s.Sent(t, h)[0]); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -321,7 +321,7 @@ func TestSequence(t *testing.T) {
 	l.With("a", 1).Info("m")
 	l.WithGroup("g").Info("m")
 	var run string
-	for i, message := range s.sent(t, h) {
+	for i, message := range s.Sent(t, h) {
 		var m struct {
 			Seq int    `json:"_seq"`
 			Run string `json:"_run"`
@@ -371,7 +371,7 @@ func TestSizeLimit(t *testing.T) {
 		if len(message) < limit/3 {
 			t.Errorf("%s: only %d bytes of %d are used", x.name, len(message), limit)
 		}
-		e := h.core.encoder()
+		e := h.core.Borrow()
 		e.record(context.Background(), h.scope, h.core.head, 0, &x.in, limit)
 		if cap(e.buf) > 4*limit {
 			t.Errorf("%s: the buffer grew to %d", x.name, cap(e.buf))

@@ -13,7 +13,7 @@ import (
 // Not with the race detector: it makes a sync.Pool forget at random.
 func TestHandleDoesNotAllocate(t *testing.T) {
 	h, s := sinkHandler(t, Options{Delivery: delivery.Options{Overflow: delivery.DropNewest}})
-	s.discard = true
+	s.Discard = true
 	r := yardstick.Record()
 	ctx := context.Background()
 	h.Handle(ctx, r) // starts the engine

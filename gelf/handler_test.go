@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/handlertest"
 )
 
 // nested turns a message back into what the suite expects: slog's keys, and groups as maps.
@@ -56,12 +57,12 @@ func nested(t testing.TB, message string) map[string]any {
 
 func TestR60_Slogtest(t *testing.T) {
 	var h *Handler
-	var s *sink
+	var s *handlertest.Sink
 	slogtest.Run(t, func(t *testing.T) slog.Handler {
 		h, s = sinkHandler(t, Options{})
 		return h
 	}, func(t *testing.T) map[string]any {
-		return nested(t, s.sent(t, h)[0])
+		return nested(t, s.Sent(t, h)[0])
 	})
 }
 
@@ -69,7 +70,7 @@ func TestHandleAfterClose(t *testing.T) {
 	h, s := sinkHandler(t, Options{})
 	l := slog.New(h)
 	l.Info("before", "repaired", true)
-	if got := len(s.sent(t, h)); got != 1 {
+	if got := len(s.Sent(t, h)); got != 1 {
 		t.Errorf("%d records", got)
 	}
 	if err := h.Close(); err != nil {
@@ -94,8 +95,8 @@ func TestCounters(t *testing.T) {
 	l := slog.New(h)
 	l.Info("", "b", true, "id", 1)                                             // 3 repaired
 	l.With("u", uint64(1<<63)).Info("m", "s", strings.Repeat("x", maxField+1)) // 1 repaired, truncated
-	l.Info(strings.Repeat("m", h.core.engine.MaxRecord()), "s", "plain")       // truncated
-	for _, message := range s.sent(t, h) {
+	l.Info(strings.Repeat("m", h.core.MaxRecord()), "s", "plain")              // truncated
+	for _, message := range s.Sent(t, h) {
 		keepsAll(t, message, 1)
 	}
 	if st := h.Stats(); st.Accepted != 3 || st.Delivered != 3 || st.Repaired != 4 || st.Truncated != 2 {
@@ -111,7 +112,7 @@ func TestOversizeDrop(t *testing.T) {
 		defer mu.Unlock()
 		drops = append(drops, d)
 	}}})
-	size := h.core.engine.MaxRecord()
+	size := h.core.MaxRecord()
 	err := h.Handle(context.Background(), info(strings.Repeat("m", size)))
 	var d delivery.Drop
 	if !errors.As(err, &d) || d.Reason != delivery.ReasonTooLarge || !errors.Is(err, delivery.ErrTooLarge) {
@@ -121,7 +122,7 @@ func TestOversizeDrop(t *testing.T) {
 	if err := h.Handle(context.Background(), info("m", slog.String("a", strings.Repeat("x", 40_000)))); err != nil {
 		t.Error(err)
 	}
-	if got := len(s.sent(t, h)); got != 1 {
+	if got := len(s.Sent(t, h)); got != 1 {
 		t.Errorf("%d records arrived, want 1", got)
 	}
 	if err := h.Close(); err != nil {
@@ -134,39 +135,20 @@ func TestOversizeDrop(t *testing.T) {
 	}
 }
 
-// A panic below all guards costs the record, not the program.
-func TestPanicIsADrop(t *testing.T) {
-	h, _ := sinkHandler(t, Options{})
-	h.core.encoders.New = func() any {
-		e := newEncoder(&h.core.config)
-		e.walker = nil
-		return e
-	}
-	err := h.Handle(context.Background(), info("m", slog.Int("a", 1)))
-	var d delivery.Drop
-	if !errors.As(err, &d) || d.Reason != delivery.ReasonPanicked || !strings.Contains(err.Error(), "panic") {
-		t.Errorf("%v", err)
-	}
-	if st := h.Stats(); st.Accepted != 1 || st.Dropped != 1 || st.Reasons[delivery.ReasonPanicked] != 1 {
-		t.Errorf("%+v", st)
-	}
-}
-
 func TestGiantsAreNotKept(t *testing.T) {
 	h, _ := sinkHandler(t, Options{})
-	e := h.core.encoder()
+	e := h.core.Borrow()
 	r := info(strings.Repeat("m", 1<<20))
 	e.record(context.Background(), h.scope, h.core.head, 0, &r, 4<<20)
-	h.core.release(e)
-	if again := h.core.encoder(); cap(again.buf) > maxPooled {
+	h.core.Return(e)
+	if again := h.core.Borrow(); cap(again.buf) > maxPooled {
 		t.Errorf("a buffer of %d bytes is kept", cap(again.buf))
 	}
 }
 
 func TestOwnRecords(t *testing.T) {
-	h, _ := sinkHandler(t, Options{Sequence: true})
-	got := string(h.own([]byte(">"), info("lost 3 records", slog.Int("n", 3))))
-	if !strings.HasPrefix(got, `>{"version":"1.1","host":"h","_run":"`) || !strings.HasSuffix(got, `,"level":6,"_n":3,"short_message":"lost 3 records"}`) {
+	got, _ := encode(testHandler(t, Options{Sequence: true}), info("lost 3 records", slog.Int("n", 3)))
+	if !strings.HasPrefix(got, `{"version":"1.1","host":"h","_run":"`) || !strings.HasSuffix(got, `,"level":6,"_n":3,"short_message":"lost 3 records"}`) {
 		t.Error(got)
 	}
 }
@@ -185,7 +167,7 @@ func TestR57_ManyGoroutines(t *testing.T) {
 	}
 	wg.Wait()
 	seen := map[string]bool{}
-	for _, message := range s.sent(t, h) {
+	for _, message := range s.Sent(t, h) {
 		m := nested(t, message)
 		r := m["r"].(map[string]any)
 		want := fmt.Sprintf("%v/%v", m["g"], r["i"])

@@ -15,7 +15,7 @@ import (
 func TestHandleDoesNotAllocate(t *testing.T) {
 	for form := range AttrsText + 1 {
 		h, s := sinkHandler(t, Options{Attrs: form, Sequence: true, Delivery: delivery.Options{Overflow: delivery.DropNewest}})
-		s.discard = true
+		s.Discard = true
 		r := yardstick.Record()
 		bound := h.WithAttrs([]slog.Attr{slog.String("service", "shop")}).WithGroup("g")
 		ctx := context.Background()

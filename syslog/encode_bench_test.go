@@ -30,9 +30,9 @@ func BenchmarkEncode(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				r.Time = r.Time.Add(3 * time.Microsecond)
-				e := h.core.encoder()
+				e := h.core.Borrow()
 				e.record(ctx, h.scope, 0, &r, h.core.limit)
-				h.core.release(e)
+				h.core.Return(e)
 			}
 		})
 	}

@@ -324,7 +324,7 @@ func TestAddSource(t *testing.T) {
 		for _, replace := range []func([]string, slog.Attr) slog.Attr{nil, func(_ []string, a slog.Attr) slog.Attr { return a }} {
 			h, s := sinkHandler(t, Options{AddSource: true, Attrs: form, ReplaceAttr: replace})
 			slog.New(h).Info("m", "source", 1)
-			if got := s.sent(t, h)[0]; !strings.Contains(got, want) || !strings.Contains(got, "encode_test.go") {
+			if got := s.Sent(t, h)[0]; !strings.Contains(got, want) || !strings.Contains(got, "encode_test.go") {
 				t.Errorf("%v: %s", form, got)
 			}
 		}
@@ -336,7 +336,7 @@ func TestAddSource(t *testing.T) {
 		return a
 	}})
 	slog.New(h).Info("m")
-	if got := s.sent(t, h)[0]; !strings.HasSuffix(got, `[attrs@32473 source="here"] m`) {
+	if got := s.Sent(t, h)[0]; !strings.HasSuffix(got, `[attrs@32473 source="here"] m`) {
 		t.Error(got)
 	}
 }

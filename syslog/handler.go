@@ -1,16 +1,14 @@
 package syslog
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 
 	"github.com/wholelog/wholelog/delivery"
 	"github.com/wholelog/wholelog/internal/attrs"
+	"github.com/wholelog/wholelog/internal/front"
 	"github.com/wholelog/wholelog/internal/mask"
 	"github.com/wholelog/wholelog/internal/pool"
 	"github.com/wholelog/wholelog/internal/ship"
@@ -33,11 +31,9 @@ var _ slog.Handler = (*Handler)(nil)
 
 // core is what a handler and all those derived from it share.
 type core struct {
-	config   config
-	engine   *ship.Engine
-	limit    int       // bytes of a message
-	encoders sync.Pool // of *encoder
-	seq      atomic.Uint64
+	*front.Core[*encoder]
+	config config
+	limit  int // bytes of a message
 }
 
 // NewHandler returns a handler that sends to target, one of
@@ -55,11 +51,7 @@ type core struct {
 //
 // A nil opts means every default.
 func NewHandler(target string, opts *Options) (*Handler, error) {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
-	h, err := open(target, o)
+	h, err := open(target, *cmp.Or(opts, new(Options)))
 	if err != nil {
 		return nil, fmt.Errorf("syslog: %w", err)
 	}
@@ -87,7 +79,7 @@ func open(url string, o Options) (*Handler, error) {
 			return nil, fmt.Errorf("target: %w", err)
 		}
 	}
-	return newHandler(c, transport, o.Resolve, o.Delivery), nil
+	return newHandler(c, c.route(transport, o.Resolve, o.Delivery), o.Delivery), nil
 }
 
 // transport makes what speaks the scheme of the target. It is the one place that knows which schemes there are transports for.
@@ -103,30 +95,28 @@ func (c *config) transport() (ship.Transport, error) {
 	return nil, fmt.Errorf("scheme %s is not available in this version", c.target.scheme)
 }
 
-// newHandler makes a handler over any transport.
-func newHandler(c config, t ship.Transport, r resolve.Options, d delivery.Options) *Handler {
-	if c.sequence {
-		c.header.run = fmt.Sprintf("%016x", rand.Uint64())
-	}
-	h := &Handler{core: &core{config: c}, scope: new(scope)}
-	h.core.encoders.New = func() any { return newEncoder(&h.core.config) }
-	h.core.engine = ship.New(ship.Config{
-		Name:    "syslog",
-		Main:    ship.Route{Transport: t, Pool: pool.New(pool.Config{Options: r, Backoff: d.Backoff, Local: c.target.scheme == "unix"})},
-		Options: d,
-		Own:     h.own,
-	})
-	h.core.limit = min(c.maxSize, h.core.engine.MaxRecord())
-	return h
+// route is the way to the target by any transport.
+func (c *config) route(t ship.Transport, r resolve.Options, d delivery.Options) ship.Route {
+	return ship.Route{Transport: t, Pool: pool.New(pool.Config{Options: r, Backoff: d.Backoff, Local: c.target.scheme == "unix"})}
 }
 
-// own encodes a record of the library itself. It takes no number: that would look like a gap in the program's own.
-func (h *Handler) own(dst []byte, r slog.Record) []byte {
-	e := h.core.encoder()
-	e.record(context.Background(), h.scope, 0, &r, h.core.limit)
-	dst = append(dst, e.out...)
-	h.core.release(e)
-	return dst
+// newHandler makes a handler over any route.
+func newHandler(c config, main ship.Route, d delivery.Options) *Handler {
+	if c.sequence {
+		c.header.run = front.NewRun()
+	}
+	h := &Handler{core: &core{config: c}, scope: new(scope)}
+	h.core.Core = front.New(front.Config[*encoder]{
+		Ship:    ship.Config{Name: "syslog", Main: main, Options: d},
+		Encoder: func() *encoder { return newEncoder(&h.core.config) },
+		Own: func(e *encoder, r *slog.Record) front.Message {
+			e.record(context.Background(), h.scope, 0, r, h.core.limit)
+			return e.encoded()
+		},
+		Sequence: c.sequence,
+	})
+	h.core.limit = min(c.maxSize, h.core.MaxRecord())
+	return h
 }
 
 // Enabled implements [slog.Handler]. It does not use ctx, which may be nil.
@@ -140,46 +130,31 @@ func (h *Handler) Enabled(_ context.Context, level slog.Level) bool {
 // it may be nil.
 func (h *Handler) Handle(ctx context.Context, r slog.Record) (err error) {
 	c := h.core
-	defer func() {
-		// Calls of the user's code are guarded one by one, where the attribute can say what happened. This is the net below.
-		if p := recover(); p != nil {
-			err = c.engine.Refuse(r.Level, 0, delivery.ReasonPanicked, fmt.Errorf("syslog: encoding panicked: %s", attrs.PanicText(p)))
-		}
-	}()
-	var seq uint64
-	if c.config.sequence {
-		seq = c.seq.Add(1)
-	}
-	e := c.encoder()
-	e.record(ctx, h.scope, seq, &r, c.limit)
-	if err = c.engine.Put(r.Level, e.out); !errors.Is(err, delivery.ErrClosed) { // after Close nothing counts
-		c.engine.Repaired(e.repaired)
-		if e.cut > 0 {
-			c.engine.Truncated(1)
-		}
-	}
-	c.release(e)
+	defer c.Catch(r.Level, &err)
+	e := c.Borrow()
+	e.record(ctx, h.scope, c.Number(), &r, c.limit)
+	err = c.Submit(r.Level, e.encoded())
+	c.Return(e)
 	return err
 }
 
-func (c *core) encoder() *encoder { return c.encoders.Get().(*encoder) }
-
-// release keeps an encoder for the next record. One that a giant passed through is left to the garbage collector.
-func (c *core) release(e *encoder) {
-	if cap(e.out)+cap(e.buf) <= maxPooled {
-		c.encoders.Put(e)
-	}
+// encoded is what the last record became.
+func (e *encoder) encoded() front.Message {
+	return front.Message{Bytes: e.out, Repaired: e.repaired, Cut: e.cut > 0}
 }
+
+// Reusable implements [front.Encoder].
+func (e *encoder) Reusable() bool { return cap(e.out)+cap(e.buf) <= maxPooled }
 
 // WithAttrs implements [slog.Handler]. The attributes are encoded now, once.
 func (h *Handler) WithAttrs(as []slog.Attr) slog.Handler {
 	if len(as) == 0 {
 		return h
 	}
-	e := h.core.encoder()
+	e := h.core.Borrow()
 	// Half of the room behind the header stays for what the records bring.
 	d := &Handler{core: h.core, scope: h.scope.withAttrs(e, as, (h.core.limit-h.core.config.header.longest())/2)}
-	h.core.release(e)
+	h.core.Return(e)
 	return d
 }
 
@@ -193,20 +168,20 @@ func (h *Handler) WithGroup(name string) slog.Handler {
 
 // Ready looks the target up now and returns nil when a record could leave, else why not. It is optional: for init code, and
 // for readiness probes. It ends with ctx, and after Close with [delivery.ErrClosed].
-func (h *Handler) Ready(ctx context.Context) error { return h.core.engine.Ready(ctx) }
+func (h *Handler) Ready(ctx context.Context) error { return h.core.Ready(ctx) }
 
 // Flush waits until every record that was accepted before the call is delivered or counted as dropped. When ctx ends first,
 // its error is returned with the number of all records that are pending then, later ones included. It may be called at any time, also after Close.
-func (h *Handler) Flush(ctx context.Context) error { return h.core.engine.Flush(ctx) }
+func (h *Handler) Flush(ctx context.Context) error { return h.core.Flush(ctx) }
 
 // Close sends what is pending, within Delivery.CloseTimeout, and ends every goroutine of the handler and of those derived from
 // it. It returns after the last call of a hook, with an error that wraps [delivery.ErrClosed] when records had to be dropped.
 // Afterwards Handle returns [delivery.ErrClosed] and counts nothing. Further calls wait for the first and return its result.
-func (h *Handler) Close() error { return h.core.engine.Close() }
+func (h *Handler) Close() error { return h.core.Close() }
 
 // Stats returns a consistent snapshot of the counters of the handler and of those derived from it. It goes on working after
 // Close.
-func (h *Handler) Stats() delivery.Stats { return h.core.engine.Stats() }
+func (h *Handler) Stats() delivery.Stats { return h.core.Stats() }
 
 // shown is what may be seen of a handler.
 type shown struct{ Target string }

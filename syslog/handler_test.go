@@ -14,6 +14,7 @@ import (
 
 	"github.com/wholelog/wholelog/delivery"
 	"github.com/wholelog/wholelog/internal/fake/syslogd"
+	"github.com/wholelog/wholelog/internal/handlertest"
 )
 
 // R65: handlers accept a nil context.
@@ -84,13 +85,13 @@ func TestR60_Conformance(t *testing.T) {
 	for form := range AttrsText + 1 {
 		t.Run(form.String(), func(t *testing.T) {
 			var h *Handler
-			var s *sink
+			var s *handlertest.Sink
 			var timed bool
 			slogtest.Run(t, func(t *testing.T) slog.Handler {
 				h, s = sinkHandler(t, Options{Attrs: form})
 				return untimed{h, &timed}
 			}, func(t *testing.T) map[string]any {
-				return shape(t, form, parsed(t, s.sent(t, h)[0]), timed)
+				return shape(t, form, parsed(t, s.Sent(t, h)[0]), timed)
 			})
 		})
 	}
@@ -99,7 +100,7 @@ func TestR60_Conformance(t *testing.T) {
 func TestHandleAfterClose(t *testing.T) {
 	h, s := sinkHandler(t, Options{})
 	slog.New(h).Info("before", "a b", true)
-	if got := len(s.sent(t, h)); got != 1 {
+	if got := len(s.Sent(t, h)); got != 1 {
 		t.Errorf("%d records", got)
 	}
 	if err := h.Close(); err != nil {
@@ -125,7 +126,7 @@ func TestCounters(t *testing.T) {
 	l.Info("\xff", "a b", true)                                  // 2 repaired
 	l.With("c d", 1).Info("m", "s", strings.Repeat("x", 10_000)) // 1 repaired, truncated
 	l.Info(strings.Repeat("m", 10_000), "s", "plain")            // truncated
-	for _, message := range s.sent(t, h) {
+	for _, message := range s.Sent(t, h) {
 		if parsed(t, message); len(message) > 8192 {
 			t.Errorf("%d bytes", len(message))
 		}
@@ -135,30 +136,12 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// A panic below all guards costs the record, not the program.
-func TestPanicIsADrop(t *testing.T) {
-	h, _ := sinkHandler(t, Options{})
-	h.core.encoders.New = func() any {
-		e := newEncoder(&h.core.config)
-		e.walker = nil
-		return e
-	}
-	err := h.Handle(noContext, info("m", slog.Int("a", 1)))
-	var d delivery.Drop
-	if !errors.As(err, &d) || d.Reason != delivery.ReasonPanicked || !strings.Contains(err.Error(), "panic") {
-		t.Errorf("%v", err)
-	}
-	if st := h.Stats(); st.Accepted != 1 || st.Dropped != 1 || st.Reasons[delivery.ReasonPanicked] != 1 {
-		t.Errorf("%+v", st)
-	}
-}
-
 func TestGiantsAreNotKept(t *testing.T) {
 	h, _ := sinkHandler(t, Options{MaxSize: 2 << 20})
 	if _, tally := encode(h, info(strings.Repeat("m", 1<<20))); tally.cut != 0 {
 		t.Errorf("%+v", tally)
 	}
-	if again := h.core.encoder(); cap(again.out) > maxPooled {
+	if again := h.core.Borrow(); cap(again.out) > maxPooled {
 		t.Errorf("a buffer of %d bytes is kept", cap(again.out))
 	}
 }
@@ -168,13 +151,13 @@ func TestSequenceAndOwnRecords(t *testing.T) {
 	l := slog.New(h)
 	l.Info("m")
 	l.Debug("not sent")
-	own := string(h.own([]byte(">"), info("lost 3 records", slog.Int("n", 3))))
+	own, _ := encode(h, info("lost 3 records", slog.Int("n", 3)))
 	l.Info("m")
 	run := h.core.config.header.run
-	if want := ">" + head + `[attrs@32473 run="` + run + `" n="3"] lost 3 records`; own != want {
+	if want := head + `[attrs@32473 run="` + run + `" n="3"] lost 3 records`; own != want {
 		t.Errorf("\n got %s\nwant %s", own, want)
 	}
-	for i, message := range s.sent(t, h) {
+	for i, message := range s.Sent(t, h) {
 		m := parsed(t, message)
 		if seq, _ := m.Param("meta", "sequenceId"); seq != fmt.Sprint(i+1) {
 			t.Errorf("%s", message)

@@ -3,58 +3,12 @@ package syslog
 import (
 	"context"
 	"log/slog"
-	"net/netip"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/wholelog/wholelog/internal/fake/syslogd"
-	"github.com/wholelog/wholelog/internal/ship"
-	"github.com/wholelog/wholelog/resolve"
+	"github.com/wholelog/wholelog/internal/handlertest"
 )
-
-// sink is a transport and its only link: it keeps every record and says that it was delivered.
-type sink struct {
-	mu      sync.Mutex
-	records []string
-	discard bool
-}
-
-func (s *sink) Dial(context.Context, netip.AddrPort, *ship.Meter) (ship.Link, error) { return s, nil }
-
-func (s *sink) Limits() ship.Limits { return ship.Limits{} }
-
-func (s *sink) Send(_ context.Context, b *ship.Batch) error {
-	if !s.discard {
-		s.mu.Lock()
-		for i := range b.Len() {
-			s.records = append(s.records, string(b.At(i).Bytes()))
-		}
-		s.mu.Unlock()
-	}
-	b.Settle(0, b.Len(), ship.Outcome{Do: ship.Delivered})
-	return nil
-}
-
-func (s *sink) Nudge()                      {}
-func (s *sink) Drain(context.Context) error { return nil }
-func (s *sink) Close() error                { return nil }
-func (s *sink) Gone() <-chan struct{}       { return nil }
-
-// sent flushes h and returns what arrived since the last call.
-func (s *sink) sent(t testing.TB, h *Handler) []string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	if err := h.Flush(ctx); err != nil {
-		t.Fatal(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	records := s.records
-	s.records = nil
-	return records
-}
 
 // named gives o the names that the tests' messages have.
 func named(o Options) Options {
@@ -70,14 +24,14 @@ func named(o Options) Options {
 }
 
 // sinkHandler returns a handler over a real engine and a sink, for messages as tcp has them.
-func sinkHandler(t testing.TB, o Options) (*Handler, *sink) {
+func sinkHandler(t testing.TB, o Options) (*Handler, *handlertest.Sink) {
 	t.Helper()
 	c, err := newConfig(target{scheme: "tcp", host: "127.0.0.1", port: "514"}, named(o))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := new(sink)
-	h := newHandler(c, s, resolve.Options{Resolver: resolve.Static("127.0.0.1:514")}, o.Delivery)
+	s := new(handlertest.Sink)
+	h := newHandler(c, s.Route(), o.Delivery)
 	t.Cleanup(func() { h.Close() })
 	return h, s
 }
@@ -95,8 +49,8 @@ func encode(h slog.Handler, r slog.Record) (string, tally) {
 
 func encodeContext(ctx context.Context, h slog.Handler, r slog.Record, seq uint64) (string, tally) {
 	handler := h.(*Handler)
-	e := handler.core.encoder()
-	defer handler.core.release(e)
+	e := handler.core.Borrow()
+	defer handler.core.Return(e)
 	e.record(ctx, handler.scope, seq, &r, handler.core.limit)
 	return string(e.out), e.tally
 }

@@ -44,7 +44,7 @@ func TestFlowsReachNodesBehindABalancer(t *testing.T) {
 		if o.Resolve.Resolver, err = to.resolver(); err != nil {
 			t.Fatal(err)
 		}
-		h := newHandler(c, newUDP(&c), o.Resolve, o.Delivery)
+		h := newHandler(c, c.route(newUDP(&c), o.Resolve, o.Delivery), o.Delivery)
 		got := func() (sum uint64) {
 			for _, s := range nodes {
 				sum += s.Stats().Messages

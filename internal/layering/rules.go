@@ -18,11 +18,14 @@ const (
 )
 
 // Rules returns the arrows, from the ground up. Nobody imports the root, a protocol never imports another, and internal/fake,
-// internal/leak and internal/yardstick are absent from every row of the library, which leaves them to tests, examples and each other.
+// internal/handlertest, internal/leak and internal/yardstick are absent from every row of the library, which leaves them to tests, examples
+// and each other.
 func Rules() []Rule {
 	ground := []string{"delivery", "jitter", "internal/mask"}
 	engine := slices.Concat(ground, []string{"resolve", "internal/pool", "internal/ship"})
-	protocol := slices.Concat(engine, []string{"internal/stream", "internal/datagram", "internal/attrs", "internal/severity", "internal/hostport", "internal/errno"})
+	protocol := slices.Concat(engine, []string{
+		"internal/front", "internal/stream", "internal/datagram", "internal/attrs", "internal/severity", "internal/hostport", "internal/errno",
+	})
 	public := []string{".", "gelf", "syslog", "hec", "chunk", "resolve", "delivery", "jitter"}
 
 	return []Rule{
@@ -40,6 +43,7 @@ func Rules() []Rule {
 		{Package: "internal/hostport", Module: []string{"resolve"}},
 		{Package: "internal/stream", Module: []string{"delivery", "internal/ship"}},
 		{Package: "internal/datagram", Module: []string{"jitter", "internal/errno", "internal/ship"}},
+		{Package: "internal/front", Module: []string{"delivery", "internal/attrs", "internal/ship"}},
 
 		{Package: "gelf", Module: slices.Concat(protocol, []string{"chunk"}), Outside: []string{compress, xsys}},
 		{Package: "syslog", Module: protocol},
@@ -52,6 +56,7 @@ func Rules() []Rule {
 		{Package: "internal/fake/...", Module: []string{"chunk", "resolve", "internal/fake/..."}, Outside: []string{compress}},
 		{Package: "internal/leak"},
 		{Package: "internal/yardstick"},
+		{Package: "internal/handlertest", Module: slices.Concat(engine, []string{"internal/yardstick"})},
 		{Package: "internal/layering"},
 		{Package: "examples/...", Module: slices.Concat(public, []string{"examples/...", "internal/fake/...", "internal/yardstick"}), Outside: []string{compress}},
 		{Package: "examples/lambda", Module: public, AnyOutside: true},
