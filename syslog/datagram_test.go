@@ -104,11 +104,23 @@ func (s *socket) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (s *socket) SetWriteDeadline(t time.Time) error { s.deadline = t; return nil }
-func (s *socket) LocalAddr() net.Addr { return &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: s.port} }
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	s.deadline = t
+	return nil
+}
 
-func (s *socket) RemoteAddr() net.Addr { return &net.UDPAddr{IP: net.IPv4(192, 0, 2, 2), Port: 514} }
-func (s *socket) Close() error         { s.closed = true; return nil }
+func (s *socket) LocalAddr() net.Addr {
+	return &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: s.port}
+}
+
+func (s *socket) RemoteAddr() net.Addr {
+	return &net.UDPAddr{IP: net.IPv4(192, 0, 2, 2), Port: 514}
+}
+
+func (s *socket) Close() error {
+	s.closed = true
+	return nil
+}
 
 // heard is what a link said besides errors.
 type heard struct {

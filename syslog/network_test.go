@@ -3,11 +3,9 @@ package syslog
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -18,6 +16,7 @@ import (
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/fake/authority"
 	"github.com/wholelog/wholelog/internal/fake/syslogd"
 	"github.com/wholelog/wholelog/jitter"
 	"github.com/wholelog/wholelog/resolve"
@@ -34,12 +33,9 @@ func listen(t *testing.T, scheme, addr string, r syslogd.Options, o Options) (*s
 	t.Helper()
 	network := map[string]string{"udp": "udp", "tcp": "tcp", "tls": "tcp", "unixgram": "unixgram", "unix": "unix"}[scheme]
 	if scheme == "tls" {
-		certified := httptest.NewTLSServer(nil)
-		certified.Close()
-		roots := x509.NewCertPool()
-		roots.AddCert(certified.Certificate())
-		r.TLS = &tls.Config{Certificates: certified.TLS.Certificates}
-		o.TLSConfig = &tls.Config{RootCAs: roots}
+		ca := authority.New(t)
+		r.TLS = &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")}}
+		o.TLSConfig = &tls.Config{RootCAs: ca.Pool()}
 	}
 	if strings.HasPrefix(scheme, "unix") && addr == "" {
 		addr = filepath.Join(t.TempDir(), "log")
