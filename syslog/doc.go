@@ -19,8 +19,9 @@
 // # What is mended
 //
 // Line ends and control characters never leave as they are: receivers split messages at them, or write something else for them. In all
-// fields \n, \r and \t become these two characters, others \x1b for example, and U+0085, U+2028, U+2029 become \u0085 and so on. JSON
-// has its own escapes. These do not count, but the following do, as Repaired:
+// fields \n, \r and \t become these two characters, others \x1b for example, and U+0085, U+2028, U+2029 become \u0085 and so on. So
+// does U+FEFF where it begins MSG, because receivers take it away there. JSON has its own escapes. These do not count, but the following
+// do, as Repaired:
 //
 //   - invalid UTF-8 becomes U+FFFD;
 //   - characters that the name of a parameter cannot have become "_", and names are cut at 32 characters, outer groups first;

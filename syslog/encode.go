@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/wholelog/wholelog/internal/attrs"
@@ -205,6 +206,9 @@ func (e *encoder) message(f *facts, seq uint64, limit int) {
 	h := &e.config.header
 	if !h.rfc3164 {
 		e.structure()
+		if e.config.attrs != AttrsJSON {
+			e.spellMark(f)
+		}
 	}
 	switch e.config.attrs {
 	case AttrsStructured:
@@ -246,6 +250,15 @@ func (e *encoder) structure() {
 		b = append(b, "\uFEFF"...)
 	}
 	e.out = b
+}
+
+// spellMark writes a byte order mark with which the text itself begins as the escape of other characters that receivers must not take
+// for anything else. As it is, they would take it for the one of MSG, and away.
+func (e *encoder) spellMark(f *facts) {
+	if rest, ok := strings.CutPrefix(f.message, "\uFEFF"); ok {
+		e.out = append(e.out, `\ufeff`...)
+		f.message = rest
+	}
 }
 
 // tailSize is how many bytes follow the text.

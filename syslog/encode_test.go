@@ -181,6 +181,8 @@ func TestR30_MetaAndOrigin(t *testing.T) {
 		{Options{Sequence: true, SDID: "x@1.2"}, math.MaxInt32, info("m", slog.Int("a", 1)), head + `[meta sequenceId="2147483647"][x@1.2 run="RUN" a="1"] m`},
 		{Options{Sequence: true, Attrs: AttrsText}, math.MaxInt32 + 1, info("m", slog.Int("a", 1)), head + `[meta sequenceId="1"][attrs@32473 run="RUN"] m a=1`},
 		// R09: none unless asked for, and then once, at the start of MSG.
+		{Options{}, 0, info("\ufeffm\ufeff"), head + "- \\ufeffm\ufeff"},
+		{Options{BOM: true}, 0, info("\ufeffm"), head + "- \ufeff\\ufeffm"},
 		{Options{BOM: true}, 0, info("m"), head + "- \ufeffm"},
 		{Options{BOM: true, Attrs: AttrsJSON}, 0, info("m"), head + "- \ufeff@cee:{\"msg\":\"m\",\"level\":\"INFO\"}"},
 		{Options{Facility: Kern}, 0, info("m"), "<6>1 2026-03-01T12:30:45.123456Z h app 7 - - m"},

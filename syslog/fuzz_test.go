@@ -17,6 +17,7 @@ func FuzzEncode(f *testing.F) {
 	f.Add("\"\x01\u2028\x7f", "msg", "€\\", int64(9), 1e300, uint64(0), int64(1<<50), uint16(1000), uint8(1))
 	f.Add("long \n", "k=\"]", "\x02", int64(1), 0.0, uint64(0), int64(1), uint16(40_000), uint8(5))
 	f.Add("12 angry men", "", "\u0085", int64(1), 0.0, uint64(0), int64(1), uint16(1), uint8(9))
+	f.Add("\ufeff\ufeff", "k", "\ufeff", int64(1), 0.0, uint64(0), int64(1), uint16(1), uint8(0))
 	f.Fuzz(func(t *testing.T, message, key, text string, i int64, x float64, u uint64, ms int64, times uint16, o uint8) {
 		message, text = repeated(message, times), repeated(text, times)
 		options := Options{Attrs: Attrs(o % 3), Format: Format(o / 3 % 2), Sequence: o&8 != 0, MaxSize: 600 + int(u%7000)}
@@ -36,6 +37,9 @@ func FuzzEncode(f *testing.F) {
 		}
 		if (tally.cut > 0) != strings.Contains(got, markStart) && !strings.Contains(message+key+text, markStart) {
 			t.Fatalf("%+v, %s", tally, got)
+		}
+		if m.BOM && options.Format == RFC5424 {
+			t.Fatalf("a byte order mark that nobody asked for: %q", got)
 		}
 		if doc, ok := strings.CutPrefix(m.Text, "@cee:"); options.Attrs == AttrsJSON && (!ok || !json.Valid([]byte(doc))) {
 			t.Fatalf("%s", got)
