@@ -25,7 +25,7 @@ const nobody = 65534
 
 // scripts are copied to where the unprivileged programs can read them, which the checkout need not be.
 //
-//go:embed dnsmasq.conf graypy_send.py haproxy.cfg nlbsim.sh rsyslog.conf rsyslog_tls.conf
+//go:embed *.cfg *.conf *.py *.sh
 var scripts embed.FS
 
 // workDir makes a directory that belongs to whom the programs run as. t.TempDir would not do: others may not enter it.

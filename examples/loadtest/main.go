@@ -6,6 +6,12 @@
 //	go run ./examples/loadtest -target gelf+tcp://localhost:7001 -addr 127.0.0.1:7001,127.0.0.1:7002,127.0.0.1:7003 -count 3134 -rate 5000
 //	go run ./examples/loadtest -target gelf+udp://graylog.test:12201 -rate 500 -for 1m -chart balance.svg
 //
+// A relay in between, such as HAProxy's log-forward, is the -target, and what it forwards to are the receivers. Then the balance is the
+// relay's, and their table shows it:
+//
+//	go run ./examples/loadtest -receive syslog+tcp://127.0.0.1:7001,syslog+tcp://127.0.0.1:7002,syslog+tcp://127.0.0.1:7003
+//	go run ./examples/loadtest -target syslog+tcp://relay.test:601 -count 3134 -rate 5000
+//
 // Each message reads "loadtest TEST n", TEST being the number of the run in hex: search for it in the log server to count there.
 package main
 

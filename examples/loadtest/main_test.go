@@ -161,6 +161,33 @@ func TestTablesAgree(t *testing.T) {
 	}
 }
 
+// On connections that live long, each of three receivers gets a third of what one handler sends, to the message.
+func TestR45_Thirds(t *testing.T) {
+	const messages = 3134
+	for _, scheme := range []string{"syslog+tcp", "gelf+tcp"} {
+		t.Run(scheme, func(t *testing.T) {
+			addrs, stop := receiving(t, scheme, 3)
+			var out, progress safeBuffer
+			err := run(t.Context(), []string{
+				"-target", scheme + "://" + addrs[0], "-addr", strings.Join(addrs, ","), "-count", fmt.Sprint(messages), "-rate", "5000", "-wait", "1m",
+			}, &out, &progress)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out.String())
+			}
+			sent, received := out.String(), stop(messages)
+			if !strings.Contains(received, fmt.Sprintf("numbers 1 to %d, none is missing\n", messages)) {
+				t.Errorf("receivers:\n%s", received)
+			}
+			undisturbed := number(t, sent, "resent")+number(t, sent, "reconnects") == 0
+			for i, n := range table(t, sent, addrs) {
+				if off := n - messages/3; undisturbed && (off < -2 || off > 2) {
+					t.Errorf("%s has %d of %d:\n%s", addrs[i], n, messages, sent)
+				}
+			}
+		})
+	}
+}
+
 // trusted is what -ca is for a scheme: there is no option for certificates where none is shown.
 func trusted(scheme, roots string) string {
 	if protocols()[scheme].secure {
