@@ -2,6 +2,7 @@ package chunk_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -66,6 +67,26 @@ func ExampleAppend() {
 	// 1e0f0123456789abcdef0102 -1","short_message":"hello"}
 }
 
+// What a capture of one datagram tells.
+func ExampleParse() {
+	h, data, err := chunk.Parse([]byte("\x1e\x0f\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x03the middle"))
+	fmt.Printf("message %016x, chunk %d of %d: %s, %v\n", h.ID, h.Seq+1, h.Count, data, err)
+
+	_, _, err = chunk.Parse([]byte(`{"version":"1.1"}`))
+	fmt.Println(errors.Is(err, chunk.ErrNotChunk))
+	// Output:
+	// message 0123456789abcdef, chunk 2 of 3: the middle, <nil>
+	// true
+}
+
+// 128 chunks are all there is: what needs more is compressed, shortened, or sent by another way.
+func ExampleAppend_tooLarge() {
+	payload := bytes.Repeat([]byte("x"), 156_161)
+	_, err := chunk.Append(nil, payload, 1232, rand.Uint64())
+	fmt.Println(errors.Is(err, chunk.ErrTooLarge), chunk.Count(len(payload), 1232))
+	// Output: true 129
+}
+
 func ExampleCount() {
 	fmt.Println(chunk.Count(1232, 1232), chunk.Count(1233, 1232), chunk.Count(156_160, 1232), chunk.Count(156_161, 1232))
 	// Output: 1 2 128 129
@@ -91,4 +112,26 @@ func ExampleAssembler() {
 	// Output:
 	// a message that is longer than its datagrams
 	// 3 chunks
+}
+
+// A receiver forgets a message whose rest does not come within Validity, and nobody is told.
+func ExampleAssembler_Expire() {
+	datagrams, err := chunk.Split([]byte("a message that is longer than its datagrams"), 32, rand.Uint64())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var a chunk.Assembler
+	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	for d := range datagrams {
+		if _, _, err := a.Add(d, now); err != nil {
+			fmt.Println(err)
+		}
+		break // the others took another way
+	}
+	fmt.Println(a.Expire(now.Add(chunk.Validity)), a.Expire(now.Add(chunk.Validity+time.Second)))
+	fmt.Println(a.Stats().ExpiredMessages, "message,", a.Stats().ExpiredChunks, "chunk expired")
+	// Output:
+	// 0 1
+	// 1 message, 1 chunk expired
 }

@@ -1,30 +1,124 @@
 package gelf_test
 
 import (
-	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
-	"strings"
-	"time"
 
-	"github.com/wholelog/wholelog/delivery"
 	"github.com/wholelog/wholelog/gelf"
+	"github.com/wholelog/wholelog/internal/fake/gelfd"
 )
 
 func ExampleNewHandler() {
-	h, err := gelf.NewHandler("udp://graylog.example.org:12201", nil)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	defer h.Close() // sends what is left
+	graylog := must(gelfd.Listen("", gelfd.Options{}))
+	defer graylog.Close()
 
+	h, err := gelf.NewHandler("udp://"+graylog.Addr().String(), &gelf.Options{Host: "web-1"})
+	if err != nil {
+		fmt.Println(err) // the target or an option is wrong
+		return
+	}
+	log := slog.New(h).With("service", "checkout")
+	log.Info("order paid", "order", 8731, slog.Group("cart", "items", 3, "amount", 12.5))
+	if err := h.Close(); err != nil { // delivers what is pending
+		fmt.Println(err)
+	}
+
+	show(graylog, 1)
+	// Output: map[cart_amount:12.5 cart_items:3 level:6 message:order paid order:8731 service:checkout source:web-1]
+}
+
+// Over TCP a record counts as delivered when the receiver's kernel has it. A connection to each address lives for minutes, and
+// messages take turns over all of them.
+func ExampleNewHandler_tcp() {
+	graylog := must(gelfd.ListenTCP("", gelfd.TCPOptions{}))
+	defer graylog.Close()
+
+	h, err := gelf.NewHandler("tcp://"+graylog.Addr().String(), &gelf.Options{Host: "web-1"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	slog.New(h).Warn("stock is low", "article", 17)
+	if err := h.Close(); err != nil {
+		fmt.Println(err)
+	}
+
+	show(graylog, 1)
+	// Output: map[article:17 level:4 message:stock is low source:web-1]
+}
+
+// With a private authority. Certificates are verified always, for the name in the target.
+func ExampleNewHandler_tls() {
+	server, roots := certificate()
+	graylog := must(gelfd.ListenTCP("", gelfd.TCPOptions{TLS: server}))
+	defer graylog.Close()
+
+	h, err := gelf.NewHandler("tls://"+graylog.Addr().String(), &gelf.Options{
+		Host:      "web-1",
+		TLSConfig: &tls.Config{RootCAs: roots},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	slog.New(h).Info("order paid", "order", 8731)
+	if err := h.Close(); err != nil {
+		fmt.Println(err)
+	}
+
+	show(graylog, 1)
+	// Output: map[level:6 message:order paid order:8731 source:web-1]
+}
+
+// By HTTP each message is one request, or with Bulk part of one. User-info becomes Basic authentication; other credentials are
+// header fields. Neither is ever shown.
+func ExampleNewHandler_http() {
+	graylog := must(gelfd.ListenHTTP("", gelfd.HTTPOptions{Auth: "Basic c2hvcDpzM2NyZXQ="}))
+	defer graylog.Close()
+
+	opts := gelf.Options{Host: "web-1", Header: http.Header{"X-Tenant": {"blue"}}}
+	h, err := gelf.NewHandler("http://shop:s3cret@"+graylog.Addr().String()+"/gelf", &opts)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	slog.New(h).Info("order paid", "order", 8731)
+	if err := h.Close(); err != nil {
+		fmt.Println(err)
+	}
+
+	show(graylog, 1)
+	request := graylog.Requests()[0]
+	fmt.Println(request.Method, request.URI, request.Header.Get("X-Tenant"), request.Status)
+	fmt.Println(opts)
+	// Output:
+	// map[level:6 message:order paid order:8731 source:web-1]
+	// POST /gelf blue 202
+	// gelf.Options{Level: unset, ReplaceAttr: unset, FromContext: unset, Host: web-1, Header: {X-Tenant: ***}, TLSConfig: unset, Resolve: {Resolver: unset, Check: unset, Trace: unset}, Delivery: {OnDrop: unset, OnError: unset}}
+}
+
+// With bulk receiving switched on in the input, several messages share a request.
+func ExampleNewHandler_bulk() {
+	graylog := must(gelfd.ListenHTTP("", gelfd.HTTPOptions{Bulk: true}))
+	defer graylog.Close()
+
+	h, err := gelf.NewHandler("http://"+graylog.Addr().String(), &gelf.Options{Host: "web-1", Bulk: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	log := slog.New(h)
-	log.Info("order paid", "order", 8731, "amount", 12.5)
+	for order := range 1000 {
+		log.Info("order paid", "order", order)
+	}
+	if err := h.Close(); err != nil {
+		fmt.Println(err)
+	}
+
+	fmt.Println(graylog.Stats().Messages, "messages")
+	// Output: 1000 messages
 }
 
 // A wrong target or option is an error at once, and names what is wrong. A name that cannot be looked up is none: records wait
@@ -34,99 +128,10 @@ func ExampleNewHandler_errors() {
 	fmt.Println(err)
 	_, err = gelf.NewHandler("udp://graylog.example.org:12201", &gelf.Options{ChunkSize: 100_000})
 	fmt.Println(err)
+	_, err = gelf.NewHandler("tcp://graylog.example.org:12201", &gelf.Options{Compression: gelf.CompressGzip})
+	fmt.Println(err)
 	// Output:
 	// gelf: target: no port; it is always required
 	// gelf: option ChunkSize: 100000 is outside 64…65507
-}
-
-// Over TLS, with a private authority. A connection to each node behind the name lives for minutes, and messages take turns.
-func ExampleNewHandler_tls() {
-	pem, err := os.ReadFile("/etc/ssl/graylog-ca.pem")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pem)
-	h, err := gelf.NewHandler("tls://graylog.example.org:12201", &gelf.Options{TLSConfig: &tls.Config{RootCAs: roots}})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	defer h.Close()
-
-	slog.New(h).Info("order paid", "order", 8731)
-}
-
-// By HTTPS each message is one request, or with Bulk part of one, and every node behind the name gets its share. User-info becomes
-// Basic authentication; any other credentials are a header.
-func ExampleNewHandler_https() {
-	h, err := gelf.NewHandler("https://graylog.example.org:12202", &gelf.Options{
-		Header: http.Header{"X-Log-Token": {os.Getenv("LOG_TOKEN")}},
-		Bulk:   true, // only when the input has bulk receiving on
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	defer h.Close()
-
-	slog.New(h).Info("order paid", "order", 8731)
-}
-
-// A message that 128 datagrams cannot carry goes by TCP, which takes 2 MiB; all others stay on UDP.
-func ExampleOptions_fallback() {
-	h, err := gelf.NewHandler("udp://graylog.example.org:12201", &gelf.Options{
-		Fallback: "tcp://graylog.example.org:12201",
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	defer h.Close()
-
-	slog.New(h).Info("report\n" + strings.Repeat("a long line\n", 50_000))
-}
-
-// In a process that may be frozen after any call, Sync sends inside the log call, and Ready looks the name up in the init phase.
-func ExampleHandler_Ready() {
-	h, err := gelf.NewHandler("udp://graylog.example.org:12201", &gelf.Options{
-		Delivery: delivery.Options{Sync: true},
-	})
-	if err != nil {
-		panic(err)
-	}
-	defer h.Close()
-
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	if err := h.Ready(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "no log server yet:", err)
-	}
-}
-
-// Attributes from the context of the log call stand beside those of the call.
-func ExampleOptions() {
-	type requestID struct{}
-	h, err := gelf.NewHandler("udp://graylog.example.org:12201", &gelf.Options{
-		Host:     "shop-1",
-		Level:    slog.LevelDebug,
-		Sequence: true,
-		FromContext: func(ctx context.Context) []slog.Attr {
-			if id, ok := ctx.Value(requestID{}).(string); ok {
-				return []slog.Attr{slog.String("request_id", id)}
-			}
-			return nil
-		},
-		Delivery: delivery.Options{
-			Overflow: delivery.DropOldest,
-			OnDrop:   func(d delivery.Drop) { fmt.Fprintln(os.Stderr, d) },
-		},
-	})
-	fmt.Println(h, err)
-	if err == nil {
-		h.Close()
-	}
-	// Output:
-	// gelf.Handler{Target: "udp://graylog.example.org:12201", Host: shop-1} <nil>
+	// gelf: option Compression: gzip does not apply to tcp
 }

@@ -45,13 +45,32 @@ func ExampleMinuteOfHour() {
 	// 8 * * * * backup
 }
 
+// Hosts that report every ten seconds do so at slots of their own, the same after every restart.
+func ExamplePhase() {
+	for _, host := range []string{"web-1", "web-2", "web-3"} {
+		fmt.Println(jitter.Phase(host+"/stats", 10*time.Second).Round(time.Millisecond))
+	}
+	// Output:
+	// 5.329s
+	// 9.241s
+	// 3.57s
+}
+
+// What happens once, and to a whole fleet at the same moment, is spread over the time that it may take.
+func ExampleSplay() {
+	wait := jitter.Splay(30 * time.Second)
+	fmt.Println(wait >= 0, wait < 30*time.Second)
+	// Output: true true
+}
+
 func ExampleNext() {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	fmt.Println(jitter.Next(now, 15*time.Minute, 2*time.Minute))
 	// Output: 2026-01-02 03:17:00 +0000 UTC
 }
 
-func ExampleTicker() {
+// The first tick comes at the slot, too.
+func ExampleNewTicker() {
 	ticker := jitter.NewTicker(10*time.Millisecond, "web-1/flush")
 	defer ticker.Stop()
 	for range 3 {

@@ -31,7 +31,8 @@ var (
 )
 
 // AgentCheck asks an agent that speaks HAProxy's agent-check protocol on port, which must be from 1 to 65535, of each address. The
-// agent is connected to and answers with one line, up to \n or \r. Its words stand in any order and case, separated by blanks, tabs or commas:
+// agent is connected to and answers with one line, up to \n or \r. Its words stand in any order and case, separated by blanks,
+// tabs or commas:
 //
 //	up                    it works
 //	down, fail, stopped   it does not, until up
@@ -44,8 +45,8 @@ var (
 // A word that is missing leaves things as they are, so each answer may hold only what changed. A word that is none of these is left
 // out and reported as [Report.Warning]; so is one with a # in it, as HAProxy reads it: write a blank before the #.
 //
-// No answer, an empty one, or one without a line end (some of it may be missing) is no failure: what the agent said last holds, for 10 checks. Handlers should not share an AgentCheck:
-// each counts those checks.
+// No answer, an empty one, or one without a line end (some of it may be missing) is no failure: what the agent said last holds, for
+// 10 checks. Handlers should not share an AgentCheck: each counts those checks.
 func AgentCheck(port int) Check {
 	return &agentCheck{port: port, known: make(map[netip.AddrPort]*agent)}
 }

@@ -3,15 +3,82 @@ package resolve_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"time"
 
+	"github.com/wholelog/wholelog/internal/fake/dnsd"
 	"github.com/wholelog/wholelog/resolve"
 )
 
+// nameserver starts a name server of package dnsd, which knows what the examples look up.
+func nameserver() *dnsd.Server {
+	s, err := dnsd.Start()
+	if err != nil {
+		panic(err)
+	}
+	node1, node2, spare := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.9")
+	s.Set("logs.example.com", dnsd.Answer{Addrs: []netip.Addr{node1, node2}, TTL: 20 * time.Second})
+	s.Set("spare.example.com", dnsd.Answer{Addrs: []netip.Addr{spare}, TTL: 20 * time.Second})
+	s.Set("_gelf._udp.example.com", dnsd.Answer{TTL: 5 * time.Minute, SRV: []dnsd.SRV{
+		{Priority: 10, Weight: 60, Port: 12201, Target: "logs.example.com"},
+		{Priority: 20, Weight: 40, Port: 12202, Target: "spare.example.com"},
+	}})
+	return s
+}
+
+// show prints what a resolver found.
+func show(r resolve.Resolver) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	answer, err := r.Resolve(ctx)
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, e := range answer.Endpoints {
+		fmt.Println(e.Addr, "weight", e.Weight, "priority", e.Priority)
+	}
+	fmt.Println("TTL", answer.TTL)
+}
+
+// Every address of the name, however the answer is ordered. The final dot saves the queries of the search list. A nil resolver is the
+// host's; here it asks a name server of the example's own.
+func ExampleDNS() {
+	s := nameserver()
+	defer s.Close()
+	r := resolve.DNS("logs.example.com.:12201", &net.Resolver{PreferGo: true, Dial: s.Dial})
+	show(r)
+	// Output:
+	// 192.0.2.1:12201 weight 0 priority 0
+	// 192.0.2.2:12201 weight 0 priority 0
+	// TTL 20s
+}
+
+// Hosts of the lowest priority share the traffic by weight, and those of one host share its weight. The others stand by.
+func ExampleSRV() {
+	s := nameserver()
+	defer s.Close()
+	r := resolve.SRV("_gelf._udp.example.com.", &net.Resolver{PreferGo: true, Dial: s.Dial})
+	show(r)
+	// Output:
+	// 192.0.2.1:12201 weight 30 priority 10
+	// 192.0.2.2:12201 weight 30 priority 10
+	// 192.0.2.9:12202 weight 40 priority 20
+	// TTL 20s
+}
+
+// A list, where there is no DNS. It may hold names.
+func ExampleStatic() {
+	show(resolve.Static("192.0.2.1:12201", "[2001:db8::1]:12201"))
+	// Output:
+	// 192.0.2.1:12201 weight 0 priority 0
+	// [2001:db8::1]:12201 weight 0 priority 0
+	// TTL 0s
+}
+
 // Another client takes one address and never looks it up again. One gives it a different one in every process.
 func ExampleOne() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	addr, err := resolve.One(ctx, "[::1]:12201")
 	if err != nil {
@@ -22,77 +89,17 @@ func ExampleOne() {
 	// Output: connect to [::1]:12201
 }
 
-func ExampleStatic() {
-	r := resolve.Static("192.0.2.1:12201", "192.0.2.2:12201")
-	answer, err := r.Resolve(context.Background())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, e := range answer.Endpoints {
-		fmt.Println(e.Addr)
-	}
-	// Output:
-	// 192.0.2.1:12201
-	// 192.0.2.2:12201
-}
-
-func ExampleDNS() {
-	// The final dot saves the queries of the search list.
+// Nodes of the sender's own zone are preferred, each is asked whether it wants messages, and a changed name is followed within 30 s.
+func ExampleOptions() {
 	options := resolve.Options{
-		Resolver: resolve.DNS("logs.example.com.:12201", nil),
-		Refresh:  30 * time.Second,
-	}
-	fmt.Println(options.Validate())
-	// Output: <nil>
-}
-
-// Graylog is asked over HTTP whether it wants messages, and nodes of the sender's own zone are preferred.
-func ExampleHTTPCheck() {
-	options := resolve.Options{
-		Resolver:   resolve.DNS("logs.example.com.:12201", nil),
-		Zone:       "eu-1a",
+		Refresh:    30 * time.Second,
+		Zone:       "eu-1a", // eu-1a.logs.example.com, while that has a usable address
 		Check:      resolve.HTTPCheck("http://logs.example.com:9000/api/system/lbstatus"),
 		CheckEvery: 5 * time.Second,
 	}
+	fmt.Println(options)
 	fmt.Println(options.Validate())
-	// Output: <nil>
-}
-
-func ExampleSRV() {
-	options := resolve.Options{Resolver: resolve.SRV("_gelf._udp.example.com.", nil), Check: resolve.AgentCheck(8081)}
-	fmt.Println(options.Validate())
-	// Output: <nil>
-}
-
-// Datagrams do not tell whether anybody hears them: whether the receiver's API port accepts connections does.
-func ExampleTCPCheck() {
-	options := resolve.Options{Check: resolve.TCPCheck(9000)}
-	fmt.Println(options.Validate())
-	// Output: <nil>
-}
-
-// The receivers' operator runs an agent that says "up", "drain" or "50%" on port 8081.
-func ExampleAgentCheck() {
-	options := resolve.Options{Check: resolve.AgentCheck(8081), CheckEvery: 2 * time.Second}
-	fmt.Println(options.Validate())
-	// Output: <nil>
-}
-
-// A Check of one's own: a receiver is degraded when its answer is slow.
-func ExampleCheck() {
-	options := resolve.Options{Check: slowness{resolve.TCPCheck(9000)}}
-	fmt.Println(options.Validate())
-	// Output: <nil>
-}
-
-type slowness struct{ of resolve.Check }
-
-func (s slowness) Check(ctx context.Context, addr netip.AddrPort) (resolve.Report, error) {
-	began := time.Now()
-	r, err := s.of.Check(ctx, addr)
-	if took := time.Since(began); err == nil && took > 100*time.Millisecond {
-		r = resolve.Report{State: resolve.Degraded, Note: "connected after " + took.String()}
-	}
-	return r, err
+	// Output:
+	// resolve.Options{Resolver: unset, Refresh: 30s, Zone: eu-1a, Check: set, CheckEvery: 5s, Trace: unset}
+	// <nil>
 }

@@ -1,8 +1,3 @@
-// Package resolve finds the addresses behind a name: the vocabulary of a destination, the resolvers that ask DNS or hold a fixed
-// list, and the settings that say how a handler uses what they found.
-//
-// A resolver says which addresses there are. Which of them gets a record is decided elsewhere, once for each record, from a
-// snapshot: no record ever waits for a look-up of its own, and the order of a DNS answer means nothing.
 package resolve
 
 import (
