@@ -53,7 +53,7 @@ type tally struct {
 }
 
 func newEncoder(c *config) *encoder {
-	e := &encoder{config: c, clock: clock{rfc3164: c.format == RFC3164}}
+	e := &encoder{config: c, clock: clock{rfc3164: c.format == RFC3164, behind: c.header.names}}
 	switch c.attrs {
 	case AttrsJSON:
 		e.visitor = asJSON{e}
@@ -69,16 +69,22 @@ func newEncoder(c *config) *encoder {
 // record encodes r, with at most limit bytes, into e.out. seq is 0 when records are not numbered.
 func (e *encoder) record(ctx context.Context, s *scope, seq uint64, r *slog.Record, limit int) {
 	e.buf, e.depth, e.tally = e.buf[:0], 0, s.tally
-	f := facts{time: r.Time, severity: severity.Of(r.Level), level: r.Level.String(), message: r.Message}
+	var f facts
+	f.time, f.severity, f.message = r.Time, severity.Of(r.Level), r.Message
+	if e.config.attrs == AttrsJSON {
+		f.level = r.Level.String()
+	}
 	if e.config.replaceAttr != nil {
 		e.replace(r, &f)
 	} else if e.config.addSource {
 		f.source = r.Source()
 	}
 	e.head(&f, seq)
-	room := limit - len(e.out) - e.around(&f, seq)
-	e.limit = room - min(len(f.message)+markRoom, room/2)
-	e.attributes(ctx, s, r, &f)
+	if r.NumAttrs()+len(s.bound) > 0 || e.config.addSource || e.config.fromContext != nil {
+		room := limit - len(e.out) - e.around(&f, seq)
+		e.limit = room - min(len(f.message)+markRoom, room/2)
+		e.attributes(ctx, s, r, &f)
+	}
 	e.message(&f, seq, limit)
 }
 
@@ -133,29 +139,25 @@ func (e *encoder) head(f *facts, seq uint64) {
 	if b, mended = e.clock.append(b, f.time); mended {
 		e.repaired++
 	}
-	b = append(b, h.names...)
-	if !h.rfc3164 {
-		if seq > 0 {
-			b = append(attrs.AppendUint(append(b, `[meta sequenceId="`...), (seq-1)%maxSequence+1), `"]`...)
-		}
-		b = append(b, h.origin...)
+	if !h.rfc3164 && seq > 0 {
+		b = append(attrs.AppendUint(append(b, `[meta sequenceId="`...), (seq-1)%maxSequence+1), `"]`...)
 	}
 	e.out = b
 }
 
 // attributes appends all attributes of a record to e.buf.
 func (e *encoder) attributes(ctx context.Context, s *scope, r *slog.Record, f *facts) {
-	whole := e.limit
-	e.limit = whole - len(s.bound) - s.depth // what was bound has its room already
-	if from := e.config.fromContext; from != nil || f.source != nil || f.place.Kind() == slog.KindString {
+	if e.config.addSource || e.config.fromContext != nil {
+		whole := e.limit
+		e.limit = whole - len(s.bound) - s.depth // what was bound has its room already
 		e.enter(&scope{})
 		e.source(f)
-		if from != nil {
+		if from := e.config.fromContext; from != nil {
 			e.walker.Attrs(attrs.FromContext(ctx, from))
 		}
 		e.leave(&scope{})
+		e.limit = whole
 	}
-	e.limit = whole
 	e.buf = append(e.buf, s.bound...)
 	e.depth = s.depth
 	if r.NumAttrs() > 0 {
@@ -186,7 +188,8 @@ func (e *encoder) source(f *facts) {
 
 // around is the bytes that stand around attributes and text, apart from what head wrote.
 func (e *encoder) around(f *facts, seq uint64) int {
-	n := len(e.config.header.element) + len(`]`) + len(" \uFEFF") + len(f.level)
+	h := &e.config.header
+	n := len(h.origin) + len(h.element) + len(`]`) + len(h.msg) + len(f.level)
 	if e.config.attrs == AttrsJSON {
 		n += len(jsonStart) + len(jsonLevel) + len(`"}`)
 	}
@@ -232,24 +235,19 @@ func (e *encoder) message(f *facts, seq uint64, limit int) {
 // structure ends STRUCTURED-DATA, and begins MSG.
 func (e *encoder) structure() {
 	h := &e.config.header
-	b := e.out
-	if own := e.config.attrs == AttrsStructured && len(e.buf) > 0; own || h.run != "" {
-		b = append(b, h.element...)
-		if h.run != "" {
-			b = append(append(append(b, ` run="`...), h.run...), '"')
-		}
-		if own {
-			b = append(b, e.buf...)
-		}
-		b = append(b, ']')
-	} else if h.origin == "" {
-		b = append(b, nilValue...)
+	own := e.config.attrs == AttrsStructured && len(e.buf) > 0
+	if !own && h.run == "" {
+		e.out = append(e.out, h.bare...)
+		return
 	}
-	b = append(b, ' ') // also when nothing follows: some receivers throw the header away without it
-	if e.config.bom {
-		b = append(b, "\uFEFF"...)
+	b := append(append(e.out, h.origin...), h.element...)
+	if h.run != "" {
+		b = append(append(append(b, ` run="`...), h.run...), '"')
 	}
-	e.out = b
+	if own {
+		b = append(b, e.buf...)
+	}
+	e.out = append(append(b, ']'), h.msg...)
 }
 
 // spellMark writes a byte order mark with which the text itself begins as the escape of other characters that receivers must not take

@@ -34,6 +34,8 @@ type header struct {
 	names   string                     // what stands behind the time, up to structured data or text
 	origin  string                     // the element, or nothing
 	element string                     // how that of the attributes begins: [SD-ID
+	msg     string                     // what stands before the text: a space, without which some receivers throw the header away
+	bare    string                     // origin and msg, of a message without other structured data
 	run     string                     // the value of run; "": none
 }
 
@@ -69,6 +71,11 @@ func newHeader(o Options) header {
 		h.origin = `[origin ip="` + ip + `"]`
 	}
 	h.element = "[" + cmp.Or(o.SDID, defaultSDID)
+	h.msg = " "
+	if o.BOM {
+		h.msg += "\uFEFF"
+	}
+	h.bare = cmp.Or(h.origin, nilValue) + h.msg
 	return h
 }
 
@@ -129,13 +136,15 @@ func localIP(addrs []net.Addr, err error) string {
 	return v6
 }
 
-// clock writes the times of messages. Most records share the second with the one before, and what stands for it is kept.
+// clock writes the times of messages, and what stands behind them. Most records share the second with the one before: what was made
+// for that is kept, and gets the fraction of its own.
 type clock struct {
-	rfc3164 bool
-	second  int64
-	place   *time.Location // nil: there is nothing kept yet
-	prefix  []byte
-	suffix  []byte
+	rfc3164  bool
+	behind   string // what stands behind the time
+	second   int64
+	place    *time.Location // nil: there is nothing kept yet
+	text     []byte
+	fraction int // its place in text
 }
 
 // append appends t: in RFC 5424 with six fraction digits, the most that are allowed, in t's own zone, and in RFC 3164 in seconds of
@@ -147,27 +156,30 @@ func (c *clock) append(dst []byte, t time.Time) (out []byte, mended bool) {
 		}
 		c.renew(t)
 	}
-	dst = append(dst, c.prefix...)
-	if c.rfc3164 {
-		return dst, mended
+	at := len(dst) + c.fraction
+	dst = append(dst, c.text...)
+	if !c.rfc3164 {
+		us := uint32(t.Nanosecond()) / 1000
+		ms := us / 1000
+		us -= 1000 * ms
+		d := dst[at : at+len("000000")]
+		d[0], d[1], d[2] = byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10)
+		d[3], d[4], d[5] = byte('0'+us/100), byte('0'+us/10%10), byte('0'+us%10)
 	}
-	us := uint32(t.Nanosecond() / 1000)
-	ms := us / 1000
-	us %= 1000
-	dst = append(dst, byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), byte('0'+us/100), byte('0'+us/10%10), byte('0'+us%10))
-	return append(dst, c.suffix...), mended
+	return dst, mended
 }
 
-// renew makes the texts for the second of t.
+// renew makes the text for the second of t.
 func (c *clock) renew(t time.Time) {
 	c.second, c.place = t.Unix(), t.Location()
 	if c.rfc3164 {
-		c.prefix = t.Local().AppendFormat(c.prefix[:0], time.Stamp)
+		c.text = append(t.Local().AppendFormat(c.text[:0], time.Stamp), c.behind...)
 		return
 	}
 	if _, offset := t.Zone(); offset%60 != 0 || offset < -24*3600+1 || offset > 24*3600-1 {
 		t = t.UTC() // the offsets of the time before zones had seconds, which the format has not
 	}
-	c.prefix = t.AppendFormat(c.prefix[:0], "2006-01-02T15:04:05.")
-	c.suffix = t.AppendFormat(c.suffix[:0], "Z07:00")
+	c.text = t.AppendFormat(c.text[:0], "2006-01-02T15:04:05.")
+	c.fraction = len(c.text)
+	c.text = append(t.AppendFormat(append(c.text, "000000"...), "Z07:00"), c.behind...)
 }

@@ -34,14 +34,17 @@ func TestLineAndParam(t *testing.T) {
 	}
 }
 
-// Every byte at every place, before and behind the steps of 32 and of 8.
+// Every byte at every place, before and behind the steps of 64 and of 8.
 func TestPlainFindsEveryByteAtEveryPlace(t *testing.T) {
-	for _, length := range []int{1, 7, 8, 9, 31, 32, 33, 40, 71} {
+	for _, length := range []int{1, 2, 3, 4, 7, 8, 9, 63, 64, 65, 72, 135} {
 		for at := range length {
 			for c := range 256 {
 				in := []byte(strings.Repeat("x", length))
 				in[at] = byte(c)
 				control := c < ' ' || c >= 0x7f
+				if calm(string(in)) == control {
+					t.Fatalf("%q is calm: %v", in, !control)
+				}
 				if got := plain(string(in), false) == length; got == control {
 					t.Fatalf("%q is plain: %v", in, got)
 				}
