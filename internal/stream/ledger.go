@@ -21,6 +21,7 @@ type ledger struct {
 	spare   [][]uint64
 	calm    chan struct{} // closed when nothing waits any more; nil: nobody asks
 	recent  []written     // settled at the write in the last second, oldest first
+	taken   int           // frames settled in all
 }
 
 // flight is frames of one batch, records from on, that wait.
@@ -53,6 +54,7 @@ func (l *ledger) room() []uint64 {
 // add enters frames that were handed to the kernel; whole says that all of them were, to the last byte.
 func (l *ledger) add(f flight, whole bool, now time.Time) {
 	if l.unacked == nil && whole {
+		l.taken += len(f.ends)
 		f.batch.Settle(f.from, f.from+len(f.ends), outcome(true))
 		l.recent = slices.DeleteFunc(l.recent, func(w written) bool { return now.Sub(w.at) > lastSecond })
 		l.recent = append(l.recent, written{now, len(f.ends)})
@@ -88,6 +90,7 @@ func (l *ledger) ask(count uint64, now time.Time) {
 			l.spare = append(l.spare, f.ends) // before Settle: it may end the batch
 		}
 		if f.done > first {
+			l.taken += f.done - first
 			f.batch.Settle(f.from+first, f.from+f.done, outcome(true))
 		}
 		if f.done < len(f.ends) {

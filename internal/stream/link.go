@@ -342,8 +342,11 @@ func (l *link) settleLast() (unconfirmed int) {
 		l.timer.Stop()
 	}
 	l.ledger.flights = nil // the engine has what is left
-	if l.parted {
+	switch {
+	case l.parted:
 		return 0
+	case l.wire.answer.refused(l.err):
+		return l.ledger.taken // the server read nothing of it
 	}
 	return l.ledger.unconfirmed(now)
 }

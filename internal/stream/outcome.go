@@ -21,6 +21,7 @@ var (
 //
 //	acknowledged by the peer's kernel, before or at the break     Delivered
 //	written, where the kernel cannot tell                         Delivered; a break within a second: Unconfirmed besides
+//	acknowledged before the server refused our certificate        Delivered, and Unconfirmed besides
 //	handed to the kernel, in part at least, not acknowledged      nothing: the engine takes it back as a Resend when the link ends
 //	no byte of it handed to the kernel when the link ended        Requeue; the end of the link is the evidence against the address
 //	refused by Config.Frame                                       what Config.Refused says

@@ -5,9 +5,13 @@ import (
 	"crypto/tls"
 	"sync"
 	"time"
+
+	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/ship"
 )
 
-// verdictTime is how long a server may take to judge our certificate, beyond two handshakes: then it counts as accepted.
+// verdictTime is how long a server may take to judge our certificate, beyond two handshakes: then it counts as accepted. When the
+// verdict comes later all the same, what was acknowledged meanwhile is Unconfirmed.
 const verdictTime = 250 * time.Millisecond
 
 // encrypt shakes hands. asked says that the server judges us when the handshake is over for us: in TLS 1.3 a client that was asked for
@@ -51,6 +55,19 @@ func (a *answer) reads() {
 func (a *answer) got(n int) {
 	if a != nil && n > 0 {
 		a.some = true
+	}
+}
+
+// refused says whether err, with which the stream ended, is an alert and the first thing that the server said after the handshake.
+func (a *answer) refused(err error) bool {
+	if a == nil || ship.CauseOf(err) != delivery.CauseTLS {
+		return false
+	}
+	select {
+	case <-a.good:
+		return false
+	default:
+		return true
 	}
 }
 
