@@ -48,7 +48,7 @@ type Stats struct {
 // EndpointStats counts for one address.
 type EndpointStats struct {
 	Addr   netip.AddrPort
-	State  string    // unknown, up, degraded, draining, down, maint or gone; over UDP it stays unknown: nothing says that a receiver is well
+	State  string    // unknown, up, degraded, draining, down, maint or gone; over UDP it stays unknown as long as no check says that a receiver is well
 	Since  time.Time // when State began
 	Weight int       // in effect: the endpoint's weight times the percentage a check reported
 

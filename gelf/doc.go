@@ -1,8 +1,37 @@
 // Package gelf sends slog records to Graylog, in its own format GELF 1.1.
 //
+//	h, err := gelf.NewHandler("udp://graylog.example.com:12201", nil)
+//	if err != nil {
+//		return err // the target or an option is wrong; the network is not touched here
+//	}
+//	defer h.Close() // delivers what is pending, within 5 s
+//	log := slog.New(h)
+//
+// Log calls encode the record and hand it over; they wait for nothing but room in the queue. What becomes of records is in
+// [Handler.Stats] and told to the hooks of [delivery.Options]; package delivery says what may happen on the way.
+//
+// # Over UDP
+//
 // A message that does not fit one datagram is split into chunks, and Graylog puts them together again only if all of them
 // reach one node within five seconds. So the destination is chosen once per message: all its chunks leave from one socket to
-// one address, at a pace that a receive buffer takes. Messages, not datagrams, spread over all addresses of the target.
+// one address, at a pace that a receive buffer takes. Messages, not datagrams, spread over all addresses of the target, and over
+// several source ports towards each, because a load balancer sends each source port to one of its nodes.
+//
+// A message counts as delivered when the kernel took its last datagram. What happens after that nobody tells: packets that the
+// network drops, a receive buffer that runs over, a node that is dead. [resolve.Options].Check finds the last of these.
+//
+// Never more than 128 chunks leave, for Graylog drops a message that has more. A longer one takes Options.Fallback, or is up to
+// Options.Oversize.
+//
+// # Over TCP and TLS
+//
+// A connection to each address, which lives for minutes; messages take turns over all of them. Each is a frame with NUL behind it, of
+// at most 2 MiB, not compressed. On Linux a message counts as delivered when the peer's kernel acknowledged its bytes, and what was
+// not acknowledged when a connection breaks is sent again elsewhere. On other systems it counts when our own kernel took it; the last
+// second's are then added to Unconfirmed. What a receiver had not read when it died is lost in both cases.
+//
+// Over TLS the certificate must be for the target's host, or for the ServerName of Options.TLSConfig, and nothing is sent before it
+// was verified.
 //
 // # Over HTTP
 //

@@ -1,7 +1,36 @@
 // Package syslog sends slog records to syslog receivers, as RFC 5424 or RFC 3164 messages.
 //
+//	h, err := syslog.NewHandler("tcp://logs.example.com:601", nil)
+//	if err != nil {
+//		return err // the target or an option is wrong; the network is not touched here
+//	}
+//	defer h.Close() // delivers what is pending, within 5 s
+//	log := slog.New(h)
+//
 // Receivers answer nothing: what they do not understand they mangle or drop, and what they understand they may cut. So every message
 // obeys the grammar to the letter, whatever a record holds, and each change is counted in [delivery.Stats].
+//
+// # Ways
+//
+// udp sends a datagram for each message, from several source ports to each address, since a load balancer sends each port to one of
+// its nodes. tcp and tls keep a connection to each address for minutes, and messages take turns over all of them. unix sends datagrams
+// to a local socket, or lines where the socket is a stream; one that goes and comes back is found again.
+//
+// A message counts as delivered when the kernel took its datagram, and on streams when the peer's kernel acknowledged its bytes. What
+// was not acknowledged when a connection breaks is sent again elsewhere. On systems other than Linux a message counts when our own
+// kernel took it; the last second's are then added to Unconfirmed. What a receiver had not read when it died is lost in any case, and
+// so is over UDP what the network drops, and the share of a node that is dead as long as no [resolve.Options].Check finds it.
+//
+// # Receivers
+//
+// What a receiver takes it does not say, and on streams the wrong framing loses everything without a word.
+//
+//	rsyslog imtcp, imptcp, imudp    the defaults; MaxSize as its maxMessageSize, which is 8192 unless set
+//	syslog-ng syslog()              the defaults
+//	syslog-ng network()             Framing Newline with tcp and tls, and Format RFC3164; or RFC 5424 and flags(syslog-protocol)
+//	HAProxy log-forward             the defaults, and len 8192 in its log lines; ConnAge -1 where it keeps a session for each connection
+//	                                that ended, as 2.6 does, and no TCPCheck of its port
+//	local sockets                   the defaults, with flags(syslog-protocol) of syslog-ng, useSpecialParser="off" of rsyslog's imuxsock
 //
 // # What a record becomes
 //
