@@ -115,6 +115,15 @@ func (s *Server) Close() error {
 	return err
 }
 
+// Hangup closes every open stream, as a receiver does that finds them idle for too long, and goes on listening.
+func (s *Server) Hangup() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.open {
+		c.Close()
+	}
+}
+
 // Messages returns the messages so far, in the order they came.
 func (s *Server) Messages() []Message {
 	s.mu.Lock()

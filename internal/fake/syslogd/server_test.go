@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"strings"
@@ -106,6 +107,29 @@ func TestStreams(t *testing.T) {
 		if x.reason == "" && len(st.Rejected) > 0 || x.reason != "" && st.Rejected[x.reason] != 1 {
 			t.Errorf("%s: %v", name, s.Rejects())
 		}
+	}
+}
+
+// Those that connect again are received as before.
+func TestHangup(t *testing.T) {
+	s, c := start(t, "tcp", "", Options{})
+	for i := range 2 {
+		if _, err := c.Write([]byte(counting(message))); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Wait(within(t), i+1); err != nil {
+			t.Fatal(err)
+		}
+		s.Hangup()
+		c.SetReadDeadline(time.Now().Add(30 * time.Second))
+		if n, err := c.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		var err error
+		if c, err = net.Dial("tcp", s.Addr()); err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
 	}
 }
 
