@@ -1,10 +1,7 @@
 package gelf
 
 import (
-	"context"
 	"crypto/tls"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -16,6 +13,7 @@ import (
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/handlertest"
 	"github.com/wholelog/wholelog/resolve"
 )
 
@@ -225,23 +223,9 @@ func TestR82_PrintingMasksSecrets(t *testing.T) {
 		Host: "h", ChunkSize: 1420, Compression: CompressGzip, Fallback: "https://user:s3cret@h:1/gelf",
 		Header: http.Header{"Authorization": {"s3cret"}}, Level: slog.LevelWarn,
 	}
-	h := testHandler(t, Options{})
-	for name, value := range map[string]any{"Options": o, "*Options": &o, "Handler": h} {
-		asJSON, err := json.Marshal(value)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		var log strings.Builder
-		slog.New(slog.NewTextHandler(&log, nil)).Info("m", "v", value)
-		for _, text := range []string{fmt.Sprintf("%v", value), fmt.Sprintf("%+v", value), fmt.Sprintf("%#v", value), fmt.Sprint(value), string(asJSON), log.String()} {
-			if strings.Contains(text, "s3cret") || strings.Contains(text, "0xc0") {
-				t.Errorf("%s: %s", name, text)
-			}
-			if want := map[bool]string{true: "127.0.0.1:12201", false: "1420"}[name == "Handler"]; !strings.Contains(text, want) {
-				t.Errorf("%s: no %s in %s", name, want, text)
-			}
-		}
-	}
+	handlertest.Printed(t, o, "s3cret", "1420", "gzip", "https://***@h:1/gelf")
+	handlertest.Printed(t, &o, "s3cret", "1420", "gzip", "https://***@h:1/gelf")
+	handlertest.Printed(t, testHandler(t, Options{Host: "h"}), "s3cret", "udp://127.0.0.1:12201")
 	var none *Handler
 	if got := none.String(); got != "gelf.Handler{}" {
 		t.Errorf("nil handler: %s", got)
@@ -269,38 +253,5 @@ func TestOptionsAreCopied(t *testing.T) {
 	o.Host, o.ReplaceAttr = "second", func([]string, slog.Attr) slog.Attr { return slog.Attr{} }
 	if got, _ := encode(h, info("m")); got != `{"version":"1.1","host":"first","level":6,"short_message":"m"}` {
 		t.Error(got)
-	}
-}
-
-// R65: handlers accept a nil context.
-var noContext context.Context
-
-type levelPanics struct{}
-
-func (levelPanics) Level() slog.Level { panic(errors.New("no level")) }
-
-func TestR66_LevelIsANumberAndMayChange(t *testing.T) {
-	var v slog.LevelVar
-	h := testHandler(t, Options{Level: &v})
-	derived := h.WithGroup("g").WithAttrs([]slog.Attr{slog.Int("a", 1)})
-	for _, x := range []struct{ min, level slog.Level }{
-		{slog.LevelInfo, slog.LevelInfo + 1},
-		{slog.LevelInfo, slog.LevelInfo},
-		{slog.LevelInfo, slog.LevelInfo - 1},
-		{slog.LevelError, slog.LevelWarn},
-		{-100, slog.LevelDebug},
-	} {
-		v.Set(x.min)
-		for _, h := range []slog.Handler{h, derived} {
-			if got := h.Enabled(noContext, x.level); got != (x.level >= x.min) {
-				t.Errorf("minimum %v: %v is enabled: %v", x.min, x.level, got)
-			}
-		}
-	}
-	for _, l := range []slog.Leveler{nil, levelPanics{}, (*slog.LevelVar)(nil)} {
-		h := testHandler(t, Options{Level: l})
-		if !h.Enabled(noContext, slog.LevelInfo) || h.Enabled(noContext, slog.LevelDebug) {
-			t.Errorf("%T is not Info", l)
-		}
 	}
 }

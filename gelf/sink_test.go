@@ -13,15 +13,20 @@ import (
 // sinkHandler returns a handler with Host "h" over a real engine and a sink.
 func sinkHandler(t testing.TB, o Options) (*Handler, *handlertest.Sink) {
 	t.Helper()
+	s := new(handlertest.Sink)
+	return overSink(t, o, s), s
+}
+
+func overSink(t testing.TB, o Options, s *handlertest.Sink) *Handler {
+	t.Helper()
 	o.Host = "h"
 	c, err := newConfig(target{scheme: "udp", host: "127.0.0.1", port: "12201"}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := new(handlertest.Sink)
 	h := newHandler(c, s.Route(), ship.Route{}, o.Delivery)
 	t.Cleanup(func() { h.Close() })
-	return h, s
+	return h
 }
 
 // encode returns what a record of h becomes, and what was done to it.
@@ -46,6 +51,9 @@ func testHandler(t testing.TB, o Options) *Handler {
 	h, _ := sinkHandler(t, o)
 	return h
 }
+
+// noContext is a nil context, which handlers accept (R65).
+var noContext context.Context
 
 // info is a record without a time.
 func info(message string, as ...slog.Attr) slog.Record {

@@ -26,14 +26,19 @@ func named(o Options) Options {
 // sinkHandler returns a handler over a real engine and a sink, for messages as tcp has them.
 func sinkHandler(t testing.TB, o Options) (*Handler, *handlertest.Sink) {
 	t.Helper()
+	s := new(handlertest.Sink)
+	return overSink(t, o, s), s
+}
+
+func overSink(t testing.TB, o Options, s *handlertest.Sink) *Handler {
+	t.Helper()
 	c, err := newConfig(target{scheme: "tcp", host: "127.0.0.1", port: "514"}, named(o))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := new(handlertest.Sink)
 	h := newHandler(c, s.Route(), o.Delivery)
 	t.Cleanup(func() { h.Close() })
-	return h, s
+	return h
 }
 
 // testHandler is a handler that is only asked to encode.

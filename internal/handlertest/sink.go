@@ -1,4 +1,3 @@
-// Package handlertest is what the tests of all handlers need: a transport that keeps what it is given.
 package handlertest
 
 import (

@@ -1,0 +1,6 @@
+//go:build !race
+
+package handlertest
+
+// raceDetector is off.
+const raceDetector = false
