@@ -138,6 +138,43 @@ func TestR42_DealingEndsUnderLoad(t *testing.T) {
 	})
 }
 
+// What wakes a dispatcher that has parked, and what keeps one from parking that has just looked.
+func TestWaking(t *testing.T) {
+	for _, x := range []struct {
+		name                     string
+		working, ticking, hungry bool
+		level                    slog.Level
+		queued                   int // bytes
+		wakes, presses           bool
+	}{
+		{name: "the first after idleness", wakes: true},
+		{name: "one of many", ticking: true},
+		{name: "a good fill", ticking: true, queued: 1 << 20, wakes: true, presses: true},
+		{name: "an error", ticking: true, level: slog.LevelError, wakes: true, presses: true},
+		{name: "an error that has to wait for a link", ticking: true, hungry: true, level: slog.LevelError, presses: true},
+		{name: "an error while it works", working: true, ticking: true, level: slog.LevelError, presses: true},
+		{name: "a good fill while it works", working: true, ticking: true, queued: 1 << 20, presses: true},
+		{name: "a record while it works", working: true, ticking: true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			e := newTestEngine(newFakeNet(Limits{}), delivery.Options{}, resolveTo(addrs(1)...))
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.state = running // without a dispatcher
+			for e.queue.bytes < x.queued {
+				e.enqueue(e.arena.add(slog.LevelInfo, make([]byte, 10_000)))
+			}
+			e.parked, e.ticking, e.hungry = !x.working, x.ticking, x.hungry
+			if got := e.enqueue(e.arena.add(x.level, []byte("m"))); got != x.wakes {
+				t.Errorf("wakes: %v", got)
+			}
+			if got := e.pressing(); got != x.presses {
+				t.Errorf("presses: %v", got)
+			}
+		})
+	}
+}
+
 // R51: a record is charged to the rates once, however often it comes back without having left.
 func TestR51_ARecordIsChargedOnce(t *testing.T) {
 	for _, o := range []delivery.Options{{RecordRate: 500}, {ByteRate: 500}} {

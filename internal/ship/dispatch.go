@@ -37,11 +37,11 @@ func (e *Engine) dispatch() {
 		}
 		wait = min(wait, e.summarise(now, time.Time{}))
 		e.hungry = hungry
-		e.parked = hungry || e.queue.n == 0
+		e.parked = hungry || e.queue.n == 0 || e.ticking && !e.pressing()
 		parked := e.parked
 		e.mu.Unlock()
 		if !parked {
-			continue // more came while the last ones were dealt
+			continue // much came while the last ones were dealt; a little goes with the next tick, in one write
 		}
 
 		timer.Reset(min(wait, refresh))
@@ -80,43 +80,33 @@ func (e *Engine) kick() time.Duration {
 	return wait
 }
 
-// deal gives every record that can leave to a link, in order, for a few milliseconds at most. It returns how long until something may
-// have changed by itself, and whether records of the main route wait for a link.
+// deal gives every record that can leave to a link, in order, a handful at most: look-ups may be due afterwards. It returns how long
+// until something may have changed by itself, and whether records of the main route wait for a link.
 func (e *Engine) deal(now stamp) (wait time.Duration, hungry bool) {
 	e.links.Lock()
 	defer e.links.Unlock()
-	until := now.mono + tick
-	for again := true; again; {
-		wait = never
-		for _, rt := range e.routes {
-			rt.follow()
-			wait = min(wait, rt.tend(now))
-		}
-		again = e.take(now)
-		for _, rt := range e.routes {
-			wait = min(wait, rt.play(now), rt.summon(now))
-			again = again && rt.hand.n == 0
-		}
-		if now = e.clock.stamp(); now.mono > until {
-			break // look-ups may be due
-		}
+	wait = never
+	for _, rt := range e.routes {
+		rt.follow()
+		wait = min(wait, rt.tend(now))
+	}
+	e.take(now)
+	for _, rt := range e.routes {
+		wait = min(wait, rt.play(now), rt.summon(now))
 	}
 	return max(wait, time.Millisecond), e.routes[0].hand.n > 0 || e.enough
 }
 
-// take fills the hands of the routes, and says whether one has something new. It is the one place where the dispatcher meets those
-// who log, so it does all that needs mu at once.
-func (e *Engine) take(now stamp) bool {
+// take fills the hands of the routes. It is the one place where the dispatcher meets those who log, so it does all that needs mu at once.
+func (e *Engine) take(now stamp) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.enter()
 	if e.roomy != nil && e.arena.worthy() && e.compact() {
 		e.freed()
 	}
-	e.parked, e.born = false, now
-	more := false
+	e.parked, e.urgent, e.born = false, false, now
 	for _, rt := range e.routes {
-		before := rt.hand.n
 		var at *Rec
 		for r := rt.back.pop(); r != nil; r = rt.back.pop() {
 			at = rt.hand.insert(at, r)
@@ -125,9 +115,7 @@ func (e *Engine) take(now stamp) bool {
 		if !rt.fallback {
 			e.draw(rt)
 		}
-		more = more || rt.hand.n > before
 	}
-	return more
 }
 
 // draw fills the hand of the main route from the queue, unless links and hand have half of the budget between them: the other half

@@ -44,7 +44,7 @@ type Engine struct {
 	clock     clock
 	max       int      // most bytes of one record
 	handful   int      // bytes that the dispatcher takes from the queue at once
-	fill      int      // bytes in the queue that wake the dispatcher between two ticks
+	fill      int      // cost of the queue that wakes the dispatcher between two ticks
 	routes    []*route // main, then fallback
 	hooks     *hooks
 	encodeOwn func(dst []byte, r slog.Record) []byte
@@ -76,6 +76,7 @@ type Engine struct {
 	// What Put knows of the dispatcher, guarded by mu.
 	parked  bool // it waits in select
 	ticking bool // a short tick is set, so that Put need not wake it
+	urgent  bool // a record at Error or above came since it last looked
 	hungry  bool // what it has in hand waits for a link; a new record changes nothing
 	wake    chan struct{}
 
@@ -113,7 +114,7 @@ func New(c Config) *Engine {
 	e.arena.reserve = int(max(e.opts.Reserve, 0) * float64(e.opts.QueueBytes))
 	e.shaper = newShaper(e.opts)
 	e.handful = min(e.opts.QueueBytes/8, 8*segmentBytes)
-	e.fill = max(e.opts.QueueBytes/32, segmentBytes)
+	e.fill = min(max(e.opts.QueueBytes/32, segmentBytes), e.opts.QueueBytes/8)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.hooks = newHooks(c.Name, e.opts)
 	e.full = fullErrors()

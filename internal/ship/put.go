@@ -59,12 +59,16 @@ func (e *Engine) enqueue(r *Rec) (wake bool) {
 	r.born = e.born
 	e.admit(r)
 	e.queue.push(r)
-	if !e.parked || e.ticking && (e.hungry || e.queue.bytes < e.fill && r.level < slog.LevelError) {
+	e.urgent = e.urgent || r.level >= slog.LevelError
+	if !e.parked || e.ticking && (e.hungry || !e.pressing()) {
 		return false
 	}
 	e.parked = false // one wake is enough
 	return true
 }
+
+// pressing says whether what is in the queue cannot wait for the next tick. The caller holds mu.
+func (e *Engine) pressing() bool { return e.urgent || e.queue.cost() >= e.fill }
 
 // reject counts a record that never entered the queue, unlocks mu and returns the loss as an error.
 func (e *Engine) reject(level slog.Level, data []byte, reason delivery.Reason, err error, inHook bool) error {
