@@ -18,8 +18,9 @@
 //
 // # What goes wrong is told
 //
-//   - OnError hears of troubles while nothing is lost yet, and standard error does when there is no OnError.
-//   - OnDrop hears of every loss. Without it a loss is counted, and Close's error says how many records it had to drop.
+//   - OnError hears of troubles while nothing is lost yet, and OnDrop of every loss. Where there is none of them, standard error gets
+//     a line, at most once a second of each kind.
+//   - Close's error says how many records it had to drop, and Flush's how many are pending still.
 //   - Stats has both in numbers. Dropped should stay 0, and OldestPending small.
 //
 // Neither hook may call Flush or Close. Both may log through the handler.

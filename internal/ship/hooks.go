@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -32,6 +31,7 @@ type hooks struct {
 	name    string
 	onDrop  func(delivery.Drop)
 	onError func(error)
+	print   func(error) // what nobody hears otherwise
 	sync    bool
 
 	mu        sync.Mutex
@@ -40,6 +40,8 @@ type hooks struct {
 	dataBytes int
 	troubles  map[delivery.Cause]*trouble
 	errs      []report
+	losses    map[delivery.Reason]*loss // where there is no OnDrop
+	due       []*loss
 	summary   func() // sends the library's own record
 	running   bool
 	idle      chan struct{} // closed when the goroutine ends
@@ -65,17 +67,21 @@ func newHooks(name string, o delivery.Options) *hooks {
 	h := &hooks{name: name, onDrop: o.OnDrop, onError: o.OnError, sync: o.Sync}
 	h.drops = make(map[dropKey]*delivery.Drop)
 	h.troubles = make(map[delivery.Cause]*trouble)
+	h.losses = make(map[delivery.Reason]*loss)
+	h.print = printError
 	if h.onError == nil {
-		h.onError = func(err error) { fmt.Fprintln(os.Stderr, err) }
+		h.onError = h.print
 	}
 	return h
 }
 
-// drop adds a loss to the sum of its kind. The data is copied as long as the loss stands alone.
+// drop adds a loss to the sum of its kind: of its reason, where there is nobody to tell more. The data is copied as long as the loss stands alone.
 func (h *hooks) drop(d *delivery.Drop) {
-	if h.onDrop != nil {
-		h.add(*d)
+	if h.onDrop == nil {
+		h.lost(d.Reason, d.Records, d.Bytes)
+		return
 	}
+	h.add(*d)
 }
 
 func (h *hooks) add(d delivery.Drop) {
@@ -166,13 +172,18 @@ func (h *hooks) run(idle chan struct{}) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.running = false
-		if len(h.errs)+len(h.order) > 0 || h.summary != nil {
+		if h.busy() {
 			h.kick()
 		}
 	}()
 	for h.next() {
 	}
 	over = true
+}
+
+// busy says whether there is a call to make. The caller holds mu.
+func (h *hooks) busy() bool {
+	return len(h.errs)+len(h.order)+len(h.due) > 0 || h.summary != nil
 }
 
 // next makes one call and says whether there was one to make.
@@ -202,6 +213,13 @@ func (h *hooks) next() bool {
 		h.call(func() { h.onDrop(d) })
 		return true
 	}
+	if len(h.due) > 0 {
+		d := h.due[0].take()
+		h.due = h.due[1:]
+		h.mu.Unlock()
+		h.call(func() { h.print(fmt.Errorf("%s: %w", h.name, d)) })
+		return true
+	}
 	h.running = false
 	h.mu.Unlock()
 	return false
@@ -222,7 +240,7 @@ func (h *hooks) call(f func()) {
 // flushSync is the end of Handle in Sync mode: it makes the calls that are due, unless another goroutine is at it.
 func (h *hooks) flushSync() {
 	h.mu.Lock()
-	if h.running || len(h.errs)+len(h.order) == 0 && h.summary == nil {
+	if h.running || !h.busy() {
 		h.mu.Unlock()
 		return
 	}
@@ -243,6 +261,7 @@ func (h *hooks) finish(timeout time.Duration) error {
 			h.kick()
 		}
 	}
+	h.tellLosses()
 	h.mu.Unlock()
 	if h.sync {
 		h.flushSync()
