@@ -53,6 +53,9 @@ func newHeader(o Options) header {
 		ip = localIP(net.InterfaceAddrs())
 	}
 	host := cmp.Or(clean(cmp.Or(o.Hostname, systemName(o.Format)), maxHostname), nilValue)
+	if h.rfc3164 {
+		host = cmp.Or(strings.TrimRight(strings.Map(hostChar, host), "._-"), "localhost")
+	}
 	if o.AppendIP && ip != "" {
 		host = host[:min(len(host), maxHostname-len(",")-len(ip))] + "," + ip
 	}
@@ -94,6 +97,16 @@ func clean(s string, limit int) string {
 		return r
 	}, s)
 	return s[:min(len(s), limit)]
+}
+
+// hostChar is for the HOSTNAME of RFC 3164, which nothing sets apart from a TAG but what it is made of. For rsyslog that is letters, digits,
+// "." "_" and "-", the last one a letter or digit: any other word it takes for the TAG, and the TAG for text.
+func hostChar(r rune) rune {
+	switch {
+	case r >= '0' && r <= '9', r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r == '.', r == '-':
+		return r
+	}
+	return '_'
 }
 
 // tagChar keeps receivers from finding the end of a TAG, or of the PROCID behind it, too early.

@@ -49,7 +49,9 @@ type Options struct {
 	// ProcID with 128 and for MsgID with 32.
 	AppName string
 
-	// Hostname is HOSTNAME. "" means os.Hostname(), for RFC 3164 without its domain.
+	// Hostname is HOSTNAME. "" means os.Hostname(), for RFC 3164 without its domain. RFC 3164 has no word for "unknown", and receivers
+	// take a HOSTNAME that does not look like one for the TAG: there all but letters, digits, ".", "-" and "_" becomes "_", of the
+	// last three none stays at the end, and what is then empty becomes "localhost".
 	Hostname string
 
 	// ProcID is PROCID. "" means the number of the process.
@@ -72,7 +74,8 @@ type Options struct {
 	MaxSize int
 
 	// AppendIP writes HOSTNAME as "host,ip", so that the address of this host survives a relay. It is the first of the host's
-	// addresses, IPv4 first, that is neither of the loopback nor of the link.
+	// addresses, IPv4 first, that is neither of the loopback nor of the link. With RFC 3164 syslog-ng reads that, but rsyslog takes
+	// it for the TAG.
 	AppendIP bool
 
 	// Origin adds [origin ip="…"] with the same address. With RFC 5424 only.
@@ -84,7 +87,7 @@ type Options struct {
 	Sequence bool
 
 	// BOM begins MSG with the byte order mark that RFC 5424 asks of UTF-8 (section 6.4). Most receivers keep it as a part of the
-	// text. With RFC 5424 only.
+	// text, and rsyslog then finds no document in what AttrsJSON writes. With RFC 5424 only.
 	BOM bool
 
 	// Replay is the bytes that are kept behind each connection and sent again when it breaks. 0 means that only what the peer's

@@ -136,6 +136,21 @@ func TestR29_NamesAreMadeToFit(t *testing.T) {
 	}
 }
 
+// Of RFC 3164's HOSTNAME rsyslog takes these characters, and no other than a letter or digit at the end: else the word is its TAG, and
+// the TAG a part of the text.
+func TestHostnamesOfRFC3164(t *testing.T) {
+	for name, want := range map[string]string{
+		"web-1.example.test": "web-1.example.test", "web_1": "web_1", "192.0.2.1": "192.0.2.1",
+		"2001:db8::1": "2001_db8__1", "a/b,c": "a_b_c", "größe": "gr__e",
+		"h.": "h", "h-_:": "h", "-": "localhost", "ö": "localhost", strings.Repeat("h", 300): strings.Repeat("h", 255),
+	} {
+		got, _ := encode(testHandler(t, Options{Format: RFC3164, Hostname: name}), info("m"))
+		if m := parsed(t, got); m.Hostname != want || m.AppName != "app" || m.Text != "m" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 func TestLocalIP(t *testing.T) {
 	ipnet := func(s string) net.Addr {
 		ip, n, err := net.ParseCIDR(s)
