@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/wholelog/wholelog/internal/mask"
@@ -169,14 +168,4 @@ const (
 )
 
 // String returns the name of the policy.
-func (o Overflow) String() string {
-	switch o {
-	case Block:
-		return "Block"
-	case DropNewest:
-		return "DropNewest"
-	case DropOldest:
-		return "DropOldest"
-	}
-	return "Overflow(" + strconv.Itoa(int(o)) + ")"
-}
+func (o Overflow) String() string { return mask.Enum(o, "Block", "DropNewest", "DropOldest") }

@@ -3,7 +3,6 @@ package gelf
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -130,19 +129,7 @@ const (
 )
 
 // String returns "auto", "none", "gzip" or "zlib".
-func (c Compression) String() string {
-	switch c {
-	case CompressAuto:
-		return "auto"
-	case CompressNone:
-		return "none"
-	case CompressGzip:
-		return "gzip"
-	case CompressZlib:
-		return "zlib"
-	}
-	return fmt.Sprintf("Compression(%d)", uint8(c))
-}
+func (c Compression) String() string { return mask.Enum(c, "auto", "none", "gzip", "zlib") }
 
 // Oversize says what happens to a message that stays too large for every way after compression.
 type Oversize uint8
@@ -154,12 +141,4 @@ const (
 )
 
 // String returns "truncate" or "drop".
-func (o Oversize) String() string {
-	switch o {
-	case OversizeTruncate:
-		return "truncate"
-	case OversizeDrop:
-		return "drop"
-	}
-	return fmt.Sprintf("Oversize(%d)", uint8(o))
-}
+func (o Oversize) String() string { return mask.Enum(o, "truncate", "drop") }

@@ -2,9 +2,10 @@ package resolve
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"time"
+
+	"github.com/wholelog/wholelog/internal/mask"
 )
 
 // State is the health of an address.
@@ -22,21 +23,7 @@ const (
 
 // String returns the name as Stats shows it: "unknown", "up", "degraded", "draining", "down" or "maint".
 func (s State) String() string {
-	switch s {
-	case Unknown:
-		return "unknown"
-	case Up:
-		return "up"
-	case Degraded:
-		return "degraded"
-	case Draining:
-		return "draining"
-	case Down:
-		return "down"
-	case Maint:
-		return "maint"
-	}
-	return fmt.Sprintf("State(%d)", uint8(s))
+	return mask.Enum(s, "unknown", "up", "degraded", "draining", "down", "maint")
 }
 
 // Check asks one address for its health. It is called for several addresses at once, from goroutines of its caller, and must return

@@ -2,9 +2,10 @@ package resolve
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"time"
+
+	"github.com/wholelog/wholelog/internal/mask"
 )
 
 // Endpoint is one address of a service.
@@ -49,12 +50,4 @@ const (
 )
 
 // String returns the constant's name.
-func (p Policy) String() string {
-	switch p {
-	case PerMessage:
-		return "PerMessage"
-	case PerProcess:
-		return "PerProcess"
-	}
-	return fmt.Sprintf("Policy(%d)", uint8(p))
-}
+func (p Policy) String() string { return mask.Enum(p, "PerMessage", "PerProcess") }

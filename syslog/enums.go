@@ -1,6 +1,10 @@
 package syslog
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/wholelog/wholelog/internal/mask"
+)
 
 // Format is a format of messages.
 type Format uint8
@@ -12,15 +16,7 @@ const (
 )
 
 // String returns "rfc5424" or "rfc3164".
-func (f Format) String() string {
-	switch f {
-	case RFC5424:
-		return "rfc5424"
-	case RFC3164:
-		return "rfc3164"
-	}
-	return fmt.Sprintf("Format(%d)", uint8(f))
-}
+func (f Format) String() string { return mask.Enum(f, "rfc5424", "rfc3164") }
 
 // Framing tells the messages of a stream apart (RFC 6587). On datagrams each message is one.
 type Framing uint8
@@ -33,17 +29,7 @@ const (
 )
 
 // String returns "auto", "octet-counting" or "newline".
-func (f Framing) String() string {
-	switch f {
-	case FramingAuto:
-		return "auto"
-	case OctetCounting:
-		return "octet-counting"
-	case Newline:
-		return "newline"
-	}
-	return fmt.Sprintf("Framing(%d)", uint8(f))
-}
+func (f Framing) String() string { return mask.Enum(f, "auto", "octet-counting", "newline") }
 
 // Attrs says how attributes are written.
 type Attrs uint8
@@ -56,17 +42,7 @@ const (
 )
 
 // String returns "structured", "json" or "text".
-func (a Attrs) String() string {
-	switch a {
-	case AttrsStructured:
-		return "structured"
-	case AttrsJSON:
-		return "json"
-	case AttrsText:
-		return "text"
-	}
-	return fmt.Sprintf("Attrs(%d)", uint8(a))
-}
+func (a Attrs) String() string { return mask.Enum(a, "structured", "json", "text") }
 
 // Facility is a facility of RFC 5424, table 1: its code minus 16, so that the zero value is Local0.
 type Facility int8

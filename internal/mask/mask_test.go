@@ -98,6 +98,14 @@ func TestString(t *testing.T) {
 	}
 }
 
+func TestEnum(t *testing.T) {
+	for v, want := range map[mode]string{0: "off", 1: "on", 2: "mode(2)", 255: "mode(255)"} {
+		if got := Enum(v, "off", "on"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func TestJSON(t *testing.T) {
 	got, err := JSON(full)
 	if err != nil {

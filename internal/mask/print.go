@@ -34,6 +34,15 @@ func LogValue(v any) slog.Value {
 	return logValue(fieldsOf(v))
 }
 
+// Enum returns the name of a constant, given those of all in their order from 0, and "Type(9)" for a value that is none. It is the
+// String method of this module's enums.
+func Enum[E ~uint8](v E, names ...string) string {
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return fmt.Sprintf("%s(%d)", reflect.TypeFor[E]().Name(), uint8(v))
+}
+
 func appendText(b []byte, value any) []byte {
 	switch x := value.(type) {
 	case object:
