@@ -22,7 +22,7 @@ type Stats struct {
 	Diverted    uint64 // records that took the fallback transport
 	Truncated   uint64 // records shortened to fit, and marked; also those that are dropped later
 	Repaired    uint64 // values and names mended because the receiver would have refused or dropped them
-	Unconfirmed uint64 // delivered by our kernel's word alone on connections that then broke: perhaps lost
+	Unconfirmed uint64 // delivered by a kernel's word alone on connections that then broke, or whose peer proved to be no receiver: perhaps lost
 
 	Bytes        uint64 // on the wire: headers of chunks and frames included, those of UDP, TCP and IP not
 	PendingBytes uint64 // a gauge: of QueueBytes in use

@@ -24,6 +24,7 @@ const (
 	maxConns          = 256
 	defaultConnAge    = 10 * time.Minute // long: some relays leak a session for each connection that a client closes
 	minSendBuffer     = 4096
+	maxSendBuffer     = 1 << 30
 	defaultSend       = 10 * time.Second
 	defaultFlows      = 16
 	defaultFlowAge    = time.Minute
@@ -96,6 +97,8 @@ func newConfig(t target, o Options) (config, error) {
 		return config{}, fmt.Errorf("option Replay: %d: not available in this version", o.Replay)
 	case o.SendBuffer != 0 && o.SendBuffer < minSendBuffer:
 		return config{}, fmt.Errorf("option SendBuffer: %d is below %d", o.SendBuffer, minSendBuffer)
+	case o.SendBuffer > maxSendBuffer:
+		return config{}, fmt.Errorf("option SendBuffer: %d is more than %d", o.SendBuffer, maxSendBuffer)
 	case o.ConnsPerAddr < 0:
 		return config{}, fmt.Errorf("option ConnsPerAddr: %d is negative", o.ConnsPerAddr)
 	case o.ConnsPerAddr > maxConns:

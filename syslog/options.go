@@ -95,7 +95,7 @@ type Options struct {
 	Replay int
 
 	// SendBuffer is SO_SNDBUF of each connection in bytes, which bounds what a connection can swallow while it dies. 0 means
-	// 256 KiB; below 4096 is an error. With tcp and tls only.
+	// 256 KiB; from 4096 to 1 GiB. With tcp and tls only.
 	SendBuffer int
 
 	// ConnsPerAddr is the number of connections to each address, 256 at most; 0 means 1, negative is an error. More give up order

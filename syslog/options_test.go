@@ -67,6 +67,7 @@ func TestWrongOptions(t *testing.T) {
 		"option SDID: is not name@number of at most 32 characters   ":    {SDID: "a]@1"},
 		"option Replay: 1024: not available in this version":             {Replay: 1024},
 		"option SendBuffer: 4095 is below 4096":                          {SendBuffer: 4095},
+		"option SendBuffer: 1073741825 is more than 1073741824":          {SendBuffer: 1<<30 + 1},
 		"option ConnsPerAddr: -1 is negative":                            {ConnsPerAddr: -1},
 		"option ConnsPerAddr: 257 is more than 256":                      {ConnsPerAddr: 257},
 		"option MsgID: does not apply to RFC 3164":                       {MsgID: "x", Format: RFC3164},

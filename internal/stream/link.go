@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"net"
 	"net/netip"
@@ -229,11 +228,7 @@ func (l *link) listen() {
 
 // hear waits for the end of the stream. TLS may run the user's code here.
 func (l *link) hear() (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &ship.Fault{Cause: delivery.CauseOther, Err: fmt.Errorf("panic: %v", p)}
-		}
-	}()
+	defer guard(&err)
 	var words [64]byte
 	n, err := l.conn.Read(words[:])
 	if n > 0 {
@@ -345,8 +340,8 @@ func (l *link) settleLast() (unconfirmed int) {
 	switch {
 	case l.parted:
 		return 0
-	case l.wire.answer.refused(l.err):
-		return l.ledger.taken // the server read nothing of it
+	case l.wire.answer.refused(l.err), ship.CauseOf(l.err) == delivery.CauseProtocol:
+		return l.ledger.taken // the server read nothing of it, or is none of ours
 	}
 	return l.ledger.unconfirmed(now)
 }

@@ -101,6 +101,10 @@ func TestGone(t *testing.T) {
 			if got := r.settled(); got != "1 delivered, 1 requeue" {
 				t.Error(got)
 			}
+			// Who speaks is a server of another kind, which threw the record away.
+			if r.link.Close(); tc.cause == delivery.CauseProtocol && r.unconfirmed != 1 {
+				t.Errorf("%d unconfirmed", r.unconfirmed)
+			}
 		})
 	}
 }
@@ -139,6 +143,16 @@ func TestR35_DialTimeout(t *testing.T) {
 	defer cancel()
 	_, err := tr.Dial(ctx, netip.MustParseAddrPort("192.0.2.1:1"), nil)
 	is(t, err, delivery.CauseTimeout, "")
+}
+
+// A SendTimeout that is longer than the kernel can hold is none that keeps us from connecting.
+func TestLongSendTimeout(t *testing.T) {
+	c := config()
+	c.SendTimeout = 1000 * time.Hour
+	r, peer := pair(t, c)
+	if err := r.send("a"); err != nil || read(t, peer, 2) != "a\n" {
+		t.Error(err)
+	}
 }
 
 // A connection that cannot be set up is closed and reported.

@@ -21,7 +21,8 @@ var (
 //
 //	acknowledged by the peer's kernel, before or at the break     Delivered
 //	written, where the kernel cannot tell                         Delivered; a break within a second: Unconfirmed besides
-//	acknowledged before the server refused our certificate        Delivered, and Unconfirmed besides
+//	acknowledged before the server refused our certificate, or
+//	by a peer that then said something, as no receiver does       Delivered, and Unconfirmed besides
 //	handed to the kernel, in part at least, not acknowledged      nothing: the engine takes it back as a Resend when the link ends
 //	no byte of it handed to the kernel when the link ended        Requeue; the end of the link is the evidence against the address
 //	refused by Config.Frame                                       what Config.Refused says
@@ -69,6 +70,13 @@ func handshakeFault(err error) error {
 		cause = f.Cause
 	}
 	return &ship.Fault{Cause: cause, Err: fmt.Errorf("TLS handshake: %w", err)}
+}
+
+// guard makes an error of a panic in what runs the user's code, as TLS may.
+func guard(err *error) {
+	if p := recover(); p != nil {
+		*err = &ship.Fault{Cause: delivery.CauseOther, Err: fmt.Errorf("panic: %v", p)}
+	}
 }
 
 // unwanted is the fault of a peer that speaks. It may be a server of another protocol, so its words help.

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"math"
 	"net"
 	"syscall"
 	"time"
@@ -30,8 +31,9 @@ func tune(conn net.Conn, c *Config) (queue, error) {
 		return nil, err
 	}
 	var refused error
+	limit := int(min(c.SendTimeout/time.Millisecond, math.MaxInt32)) // what the option holds
 	err = raw.Control(func(fd uintptr) {
-		refused = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(c.SendTimeout/time.Millisecond))
+		refused = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, limit)
 	})
 	if err == nil {
 		err = refused

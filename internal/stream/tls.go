@@ -17,6 +17,7 @@ const verdictTime = 250 * time.Millisecond
 // encrypt shakes hands. asked says that the server judges us when the handshake is over for us: in TLS 1.3 a client that was asked for
 // a certificate learns afterwards that it was refused, and what it wrote meanwhile is lost though it was acknowledged.
 func encrypt(ctx context.Context, w *wire, c *tls.Config) (conn *tls.Conn, asked bool, err error) {
+	defer guard(&err)
 	c = c.Clone()
 	choose := c.GetClientCertificate
 	c.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {

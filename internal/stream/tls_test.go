@@ -323,6 +323,29 @@ func TestTLSGone(t *testing.T) {
 	}
 }
 
+// A panic in the user's part of the handshake is an error, and closes the connection.
+func TestHandshakePanics(t *testing.T) {
+	ca := authority.New(t)
+	l := listen(t)
+	conns := serve(l, &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "graylog.test")}, ClientAuth: tls.RequestClientCert})
+	for name, c := range map[string]*tls.Config{
+		"the certificate": {GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { panic("oops") }},
+		"the verdict":     {VerifyConnection: func(tls.ConnectionState) error { panic("oops") }},
+	} {
+		c.ServerName, c.RootCAs = "graylog.test", ca.Pool()
+		_, err := New(encrypted(c)).Dial(t.Context(), l.addr, nil)
+		is(t, err, delivery.CauseOther, "panic: oops")
+		select {
+		case s := <-conns:
+			if s.bytes != "" {
+				t.Errorf("%s: the server saw %+v", name, s)
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("%s: the connection stays open", name)
+		}
+	}
+}
+
 // The user's configuration is cloned: later changes to it, and ours, stay apart.
 func TestTLSConfigIsCloned(t *testing.T) {
 	c := &tls.Config{ServerName: "graylog.test"}
