@@ -12,7 +12,7 @@ import (
 	"github.com/wholelog/wholelog/resolve"
 )
 
-// These tests ask a real server over real sockets, so they run in real time: with a short Refresh, and against deadlines that a
+// Those of these tests that are not in a bubble ask a real server over real sockets, with a short Refresh and against deadlines that a
 // loaded machine keeps.
 
 const patience = 30 * time.Second
@@ -93,25 +93,26 @@ func TestR43_ResolvesOnceTheServerDoes(t *testing.T) {
 		"empty":    {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t)
-			s.Set("logs.test", broken)
-			r := live(t, s, 100*time.Millisecond)
-			for deadline := time.Now().Add(patience); r.Stats().LookupErrors < 2; <-time.After(5 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("%+v", r.Stats())
+			dnsd.Bubble(t, func(t *testing.T, s *dnsd.Server) {
+				s.Set("logs.test", broken)
+				r := live(t, s, 100*time.Millisecond)
+				for deadline := time.Now().Add(patience); r.Stats().LookupErrors < 2; <-time.After(5 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatalf("%+v", r.Stats())
+					}
 				}
-			}
-			s.Set("logs.test", dnsd.Answer{Addrs: loopback(1, 2)})
-			r.becomes(t, loopback(1, 2)...)
-			// From here on trouble changes nothing.
-			errs := r.Stats().LookupErrors
-			s.Set("logs.test", broken)
-			for deadline := time.Now().Add(patience); r.Stats().LookupErrors < errs+2; <-time.After(5 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("%+v", r.Stats())
+				s.Set("logs.test", dnsd.Answer{Addrs: loopback(1, 2)})
+				r.becomes(t, loopback(1, 2)...)
+				// From here on trouble changes nothing.
+				errs := r.Stats().LookupErrors
+				s.Set("logs.test", broken)
+				for deadline := time.Now().Add(patience); r.Stats().LookupErrors < errs+2; <-time.After(5 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatalf("%+v", r.Stats())
+					}
 				}
-			}
-			r.becomes(t, loopback(1, 2)...)
+				r.becomes(t, loopback(1, 2)...)
+			})
 		})
 	}
 }

@@ -45,36 +45,37 @@ func (r *rig) uses(t *testing.T, want string) {
 
 // A zone is preferred while it has an address that is fit for use, and is no reason to stand still when it has none.
 func TestZoneIsAPreference(t *testing.T) {
-	s := serve(t)
-	zone := dnsd.Answer{Addrs: loopback(1, 2)}
-	s.Set("logs.test", dnsd.Answer{Addrs: loopback(1, 2, 3, 4)})
-	s.Set("eu-1a.logs.test", zone)
-	r := zonalPool(t, s)
-	r.uses(t, "1 2")
-	for _, nothing := range []dnsd.Answer{{RCode: dnsd.NXDomain}, {}} {
-		s.Set("eu-1a.logs.test", nothing)
-		r.uses(t, "1 2 3 4")
+	dnsd.Bubble(t, func(t *testing.T, s *dnsd.Server) {
+		zone := dnsd.Answer{Addrs: loopback(1, 2)}
+		s.Set("logs.test", dnsd.Answer{Addrs: loopback(1, 2, 3, 4)})
 		s.Set("eu-1a.logs.test", zone)
+		r := zonalPool(t, s)
 		r.uses(t, "1 2")
-	}
-	// What the zone had serves while its name cannot be looked up, and changes of the host are followed meanwhile.
-	s.Set("eu-1a.logs.test", dnsd.Answer{RCode: dnsd.ServFail})
-	s.Set("logs.test", dnsd.Answer{Addrs: loopback(1, 2, 3, 5)})
-	for deadline := time.Now().Add(3 * patience); !strings.Contains(r.list(), "127.0.0.5"); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the host's new address is not there: %s", r.list())
+		for _, nothing := range []dnsd.Answer{{RCode: dnsd.NXDomain}, {}} {
+			s.Set("eu-1a.logs.test", nothing)
+			r.uses(t, "1 2 3 4")
+			s.Set("eu-1a.logs.test", zone)
+			r.uses(t, "1 2")
 		}
-	}
-	r.uses(t, "1 2")
-	// Both of the zone die: half of all may be taken out.
-	for range fall {
-		for _, e := range r.Snapshot().Endpoints[:2] {
-			r.Observe(e.Addr, false, delivery.CauseRefused)
+		// What the zone had serves while its name cannot be looked up, and changes of the host are followed meanwhile.
+		s.Set("eu-1a.logs.test", dnsd.Answer{RCode: dnsd.ServFail})
+		s.Set("logs.test", dnsd.Answer{Addrs: loopback(1, 2, 3, 5)})
+		for deadline := time.Now().Add(3 * patience); !strings.Contains(r.list(), "127.0.0.5"); <-time.After(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the host's new address is not there: %s", r.list())
+			}
 		}
-	}
-	for _, e := range r.Snapshot().Endpoints {
-		if last := e.Addr.Addr().As4()[3]; e.Usable != (last > 2) {
-			t.Errorf("%s is used: %v", e.Addr, e.Usable)
+		r.uses(t, "1 2")
+		// Both of the zone die: half of all may be taken out.
+		for range fall {
+			for _, e := range r.Snapshot().Endpoints[:2] {
+				r.Observe(e.Addr, false, delivery.CauseRefused)
+			}
 		}
-	}
+		for _, e := range r.Snapshot().Endpoints {
+			if last := e.Addr.Addr().As4()[3]; e.Usable != (last > 2) {
+				t.Errorf("%s is used: %v", e.Addr, e.Usable)
+			}
+		}
+	})
 }
