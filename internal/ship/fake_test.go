@@ -283,7 +283,12 @@ func balanced(t testing.TB, s delivery.Stats) {
 // mustFlush flushes within a generous limit.
 func mustFlush(t testing.TB, e *Engine) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	mustFlushWithin(t, e, time.Minute)
+}
+
+func mustFlushWithin(t testing.TB, e *Engine, limit time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if err := e.Flush(ctx); err != nil {
 		t.Fatal(err)

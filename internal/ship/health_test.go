@@ -1,153 +1,17 @@
 package ship
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
-	"github.com/wholelog/wholelog/internal/pool"
-	"github.com/wholelog/wholelog/jitter"
 	"github.com/wholelog/wholelog/resolve"
 )
-
-// cluster is three receivers behind one kind of fake transport, of which tests kill some.
-type cluster struct {
-	*fakeNet
-	kind  string
-	addrs []string
-
-	mu      sync.Mutex
-	dead    map[string]bool
-	lost    int // datagrams that went to a dead one
-	arrived map[string][]time.Time
-}
-
-// The kinds: datagrams to a dead node vanish without a sign, a stream to it breaks and cannot be dialled, a request to it fails.
-const (
-	datagrams = "datagrams"
-	streams   = "streams"
-	requests  = "requests"
-)
-
-func newCluster(kind string) *cluster {
-	c := &cluster{kind: kind, addrs: addrs(3), dead: make(map[string]bool), arrived: make(map[string][]time.Time)}
-	limits := Limits{Blind: kind == datagrams}
-	if kind == requests {
-		limits.BatchRecords = 10
-	}
-	c.fakeNet = newFakeNet(limits)
-	c.send = c.receive
-	return c
-}
-
-func (c *cluster) receive(l *fakeLink, b *Batch) error {
-	c.mu.Lock()
-	dead := c.dead[l.addr]
-	if dead && c.kind == datagrams {
-		c.lost += b.Len()
-	}
-	for range b.Len() {
-		if !dead {
-			c.arrived[l.addr] = append(c.arrived[l.addr], time.Now())
-		}
-	}
-	c.mu.Unlock()
-	switch {
-	case !dead:
-		l.deliver(b)
-	case c.kind == datagrams:
-		b.Settle(0, b.Len(), Outcome{Do: Delivered})
-	case c.kind == streams:
-		return errors.New("broken pipe")
-	default:
-		b.Settle(0, b.Len(), Outcome{Do: Resend, Cause: delivery.CauseRefused, Err: errors.New("connection refused")})
-	}
-	return nil
-}
-
-// kill has the n-th receivers, from 0, be the only dead ones.
-func (c *cluster) kill(which ...int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.dead)
-	for i, a := range c.addrs {
-		var err error
-		if slices.Contains(which, i) {
-			c.dead[a] = true
-			err = errors.New("connection refused")
-		}
-		if c.kind == streams {
-			c.setRefuse(a, err)
-		}
-	}
-}
-
-// Check implements resolve.Check by looking at the receiver itself.
-func (c *cluster) Check(_ context.Context, addr netip.AddrPort) (resolve.Report, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.dead[addr.String()] {
-		return resolve.Report{}, errors.New("connection refused")
-	}
-	return resolve.Report{State: resolve.Up}, nil
-}
-
-// options are those of a handler of c; datagrams need a Check.
-func (c *cluster) options() resolve.Options {
-	o := resolveTo(c.addrs...)
-	if c.kind == datagrams {
-		o.Check, o.CheckEvery = c, time.Second
-	}
-	return o
-}
-
-// steadily logs rate records in each second for so long, numbered on.
-func steadily(e *Engine, rate int, d time.Duration) {
-	for range int(d * time.Duration(rate) / time.Second) {
-		_ = e.Put(slog.LevelInfo, []byte("m"))
-		time.Sleep(time.Second / time.Duration(rate))
-	}
-}
-
-// since returns what each receiver got from then on.
-func (c *cluster) since(then time.Time) (got []int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, a := range c.addrs {
-		n := 0
-		for _, at := range c.arrived[a] {
-			if !at.Before(then) {
-				n++
-			}
-		}
-		got = append(got, n)
-	}
-	return got
-}
-
-// states are those of Stats, in the order of the addresses.
-func states(e *Engine) string {
-	var out []string
-	for _, ep := range e.Stats().Endpoints {
-		out = append(out, ep.State)
-	}
-	return strings.Join(out, " ")
-}
-
-func eachKind(t *testing.T, f func(t *testing.T, kind string)) {
-	for _, kind := range []string{datagrams, streams, requests} {
-		t.Run(kind, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { f(t, kind) }) })
-	}
-}
 
 // R46: when one of three dies its share moves to the others within a second of its being known, and comes back when it is back, without
 // a burst of what it missed. What could be known by nobody, datagrams before the third failed check, is all that is lost.
@@ -201,17 +65,6 @@ func TestR46_OneOfThreeDiesAndReturns(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// burst fails when more than most records came within any second.
-func burst(t *testing.T, at []time.Time, most int) {
-	t.Helper()
-	for i := range at {
-		if i+most < len(at) && at[i+most].Sub(at[i]) < time.Second {
-			t.Errorf("%d records within %v", most, at[i+most].Sub(at[i]))
-			return
-		}
-	}
 }
 
 // Two of three: the one that is left takes all. All three: records wait, and all of them arrive when one is back.
@@ -316,10 +169,6 @@ func TestChecksCannotEmptyTheSet(t *testing.T) {
 	}
 }
 
-type checkFunc func() (resolve.Report, error)
-
-func (f checkFunc) Check(context.Context, netip.AddrPort) (resolve.Report, error) { return f() }
-
 // What the documentation says of datagrams: without a Check a dead node is invisible, and its share is lost, uncounted.
 func TestDeadDatagramNodeWithoutACheckIsInvisible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -363,12 +212,6 @@ func TestSharesFollowTheCheck(t *testing.T) {
 		}
 		_ = e.Close()
 	})
-}
-
-type byAddr map[string]resolve.Report
-
-func (b byAddr) Check(_ context.Context, addr netip.AddrPort) (resolve.Report, error) {
-	return b[addr.String()], nil
 }
 
 // PerProcess moves when the Check says that its address is down, or its transport meets that; with backups, to one of them and back.
@@ -426,153 +269,4 @@ func TestBackupsCarryWhileTheBetterAreDown(t *testing.T) {
 		}
 		_ = e.Close()
 	})
-}
-
-// ranked gives each address a priority of its own.
-type ranked []string
-
-func (r ranked) Resolve(context.Context) (resolve.Answer, error) {
-	var a resolve.Answer
-	for i, addr := range r {
-		a.Endpoints = append(a.Endpoints, resolve.Endpoint{Addr: netip.MustParseAddrPort(addr), Priority: uint16(i)})
-	}
-	return a, nil
-}
-
-// The pool is told of open connections, of which a blind transport has none.
-func TestConnected(t *testing.T) {
-	for _, blind := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			net := newFakeNet(Limits{Blind: blind})
-			a := addrs(2)
-			net.setRefuse(a[1], errors.New("refused"))
-			e := newTestEngine(net, delivery.Options{}, resolveTo(a...))
-			rt := e.routes[0]
-			if rt.connected(addrPort(a[0])) {
-				t.Error("connected before the first record")
-			}
-			steadily(e, 100, time.Second)
-			if got := [2]bool{rt.connected(addrPort(a[0])), rt.connected(addrPort(a[1]))}; got != [2]bool{!blind, false} {
-				t.Errorf("blind=%v: connected %v", blind, got)
-			}
-			_ = e.Close()
-			if rt.connected(addrPort(a[0])) {
-				t.Error("connected after Close")
-			}
-		})
-	}
-}
-
-// After an ejection one record is on trial: a receiver that is still bad gets no more than that each time, and the others' records do
-// not wait for it.
-func TestOneRecordIsOnTrial(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := newFakeNet(Limits{BatchRecords: 10})
-		a := addrs(3)
-		sick := time.Now()
-		spoilt := 0
-		net.send = func(l *fakeLink, b *Batch) error {
-			if l.addr == a[0] && time.Since(sick) > time.Second {
-				net.mu.Lock()
-				if time.Since(sick) > 10*time.Second {
-					spoilt += b.Len()
-				}
-				net.mu.Unlock()
-				time.Sleep(50 * time.Millisecond)
-				return l.requeue(b)
-			}
-			l.deliver(b)
-			return nil
-		}
-		e := newTestEngine(net, delivery.Options{Backoff: jitter.Backoff{Base: time.Millisecond, Max: time.Millisecond}}, resolveTo(a...))
-		steadily(e, 1000, 100*time.Second)
-		mustFlush(t, e)
-		if spoilt > 10 || spoilt < 2 {
-			t.Errorf("%d records met the bad receiver in 90 s", spoilt)
-		}
-		if s := e.Stats(); s.Waits != 0 || s.Delivered != 100_000 {
-			t.Errorf("%+v", s)
-		}
-		_ = e.Close()
-	})
-}
-
-// R76: of 200 handlers that lose a destination at the same instant, no more than 60 make their first retry within any tenth of the
-// first backoff step.
-func TestR76_FirstRetriesAreSpread(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const handlers, step = 200, 250 * time.Millisecond
-		var mu sync.Mutex
-		var retries []time.Time
-		var engines []*Engine
-		for range handlers {
-			net := newFakeNet(Limits{})
-			net.setRefuse(addrs(1)[0], errors.New("refused"))
-			dials := 0
-			net.meet = func(_ *fakeLink, call string) {
-				if call != "dial" {
-					return
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				if dials++; dials == 2 {
-					retries = append(retries, time.Now())
-				}
-			}
-			engines = append(engines, newTestEngine(net, delivery.Options{CloseTimeout: time.Millisecond}, resolveTo(addrs(1)...)))
-		}
-		for _, e := range engines {
-			_ = e.Put(slog.LevelInfo, []byte("m"))
-		}
-		time.Sleep(10 * time.Second)
-		mu.Lock()
-		slices.SortFunc(retries, time.Time.Compare)
-		mu.Unlock()
-		if len(retries) != handlers {
-			t.Fatalf("%d of %d retried", len(retries), handlers)
-		}
-		for i := range retries {
-			if i+60 < len(retries) && retries[i+60].Sub(retries[i]) < step/10 {
-				t.Errorf("61 retries within %v", retries[i+60].Sub(retries[i]))
-				break
-			}
-		}
-		for _, e := range engines {
-			_ = e.Close()
-		}
-	})
-}
-
-// A heap of links deals in the same order as a look at each of them.
-func TestLineKeepsTheOrder(t *testing.T) {
-	var s pool.Stride
-	var l line
-	for i := range 1000 {
-		sl := &slot{ep: &endpoint{}}
-		sl.turn.Tie = uint64(i*7919) % 1000
-		sl.turn.Weigh(1 + i%5)
-		s.Enter(&sl.turn)
-		l = append(l, sl)
-	}
-	l.init()
-	for range 20_000 {
-		i := l.due(nil)
-		for _, other := range l {
-			if other.turn.Before(&l[i].turn) {
-				t.Fatal("another one was due")
-			}
-		}
-		s.Take(&l[i].turn)
-		l.sink(i)
-	}
-	first := l[0]
-	if i := l.due(first.ep); l[i] == first || l[i].turn.Before(&first.turn) {
-		t.Errorf("place %d instead of the first", i)
-	}
-	for len(l) > 1 {
-		l.remove(len(l) / 2)
-	}
-	if l.due(l[0].ep) != 0 || line(nil).due(nil) != -1 {
-		t.Error("the last one, and none")
-	}
 }

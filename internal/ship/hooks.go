@@ -14,16 +14,9 @@ import (
 )
 
 const (
-	maxDropKinds = 256         // different (reason, address, level) waiting for the hook; further ones are summed without address
-	maxDropData  = 8 << 20     // bytes of records copied for the hook
-	quietTime    = time.Second // between two reports of one kind of trouble
+	maxDropKinds = 256     // different (reason, address, level) waiting for the hook; further ones are summed without address
+	maxDropData  = 8 << 20 // bytes of records copied for the hook
 )
-
-// report is an error that waits to be told.
-type report struct {
-	of  *trouble
-	err error
-}
 
 // hooks calls OnDrop and OnError. In the pipeline one goroutine does, which lives while there is something to say, so a hook is
 // never called twice at once and never holds a link up. In Sync mode the caller of Handle does it, when its record is settled.
@@ -45,6 +38,9 @@ type hooks struct {
 	summary   func() // sends the library's own record
 	running   bool
 	idle      chan struct{} // closed when the goroutine ends
+	later     *time.Timer   // tells what was kept back; nil: nothing is
+	ending    bool          // Close was called: what is kept back now stays untold
+	over      bool          // and no further call is made
 
 	calling atomic.Int64 // id of the goroutine that is inside a hook; 0: none
 }
@@ -53,14 +49,6 @@ type dropKey struct {
 	reason delivery.Reason
 	addr   netip.AddrPort
 	level  slog.Level
-}
-
-// trouble remembers when a kind was last told, and what was kept back since.
-type trouble struct {
-	told       time.Time
-	waiting    bool // in errs, not yet told
-	suppressed int
-	last       error
 }
 
 func newHooks(name string, o delivery.Options) *hooks {
@@ -111,37 +99,6 @@ func (h *hooks) add(d delivery.Drop) {
 	h.kick()
 }
 
-// trouble reports something that went wrong without a loss, each cause at most once a second.
-func (h *hooks) trouble(cause delivery.Cause, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t := h.troubles[cause]
-	if t == nil {
-		t = new(trouble)
-		h.troubles[cause] = t
-	}
-	now := time.Now()
-	if t.waiting || !t.told.IsZero() && now.Sub(t.told) < quietTime {
-		t.suppressed++
-		t.last = err
-		return
-	}
-	h.tell(t, err)
-	t.told = now
-	h.kick()
-}
-
-// tell queues err with the number of those that were kept back before it. The caller holds mu.
-func (h *hooks) tell(t *trouble, err error) {
-	if t.suppressed > 0 {
-		err = fmt.Errorf("%s: %w (and %d more like it before)", h.name, err, t.suppressed)
-	} else {
-		err = fmt.Errorf("%s: %w", h.name, err)
-	}
-	t.suppressed, t.last, t.waiting = 0, nil, true
-	h.errs = append(h.errs, report{t, err})
-}
-
 // send has the hook goroutine call f: it encodes a record, which may run the user's code.
 func (h *hooks) send(f func()) {
 	h.mu.Lock()
@@ -152,7 +109,7 @@ func (h *hooks) send(f func()) {
 
 // kick starts the goroutine if it does not run. The caller holds mu.
 func (h *hooks) kick() {
-	if h.running || h.sync {
+	if h.running || h.sync || h.over {
 		return
 	}
 	h.running = true
@@ -189,10 +146,16 @@ func (h *hooks) busy() bool {
 // next makes one call and says whether there was one to make.
 func (h *hooks) next() bool {
 	h.mu.Lock()
+	if h.over {
+		h.running = false
+		h.mu.Unlock()
+		return false
+	}
 	if len(h.errs) > 0 {
 		r := h.errs[0]
 		h.errs = h.errs[1:]
 		r.of.waiting = false
+		h.remind(time.Now())
 		h.mu.Unlock()
 		h.call(func() { h.onError(r.err) })
 		return true
@@ -240,7 +203,8 @@ func (h *hooks) call(f func()) {
 // flushSync is the end of Handle in Sync mode: it makes the calls that are due, unless another goroutine is at it.
 func (h *hooks) flushSync() {
 	h.mu.Lock()
-	if h.running || !h.busy() {
+	h.release(time.Now())
+	if h.running || h.over || !h.busy() {
 		h.mu.Unlock()
 		return
 	}
@@ -254,30 +218,42 @@ func (h *hooks) flushSync() {
 // finish says what was kept back and waits for the last call, unless Close was called from inside it.
 func (h *hooks) finish(timeout time.Duration) error {
 	h.mu.Lock()
-	for _, t := range h.troubles {
-		if t.suppressed > 0 {
-			t.suppressed--
-			h.tell(t, t.last)
-			h.kick()
-		}
+	h.ending = true
+	if h.later != nil {
+		h.later.Stop()
 	}
-	h.tellLosses()
+	if h.release(time.Now().Add(quietTime)); h.busy() {
+		h.kick()
+	}
 	h.mu.Unlock()
 	if h.sync {
 		h.flushSync()
 	}
+	return h.await(timeout)
+}
+
+// await waits for the last call, and has none follow it.
+func (h *hooks) await(timeout time.Duration) error {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for {
 		h.mu.Lock()
+		if h.running && h.inside() {
+			h.mu.Unlock()
+			return nil
+		}
 		idle, busy := h.idle, h.running
+		h.over = !busy
 		h.mu.Unlock()
-		if !busy || h.inside() {
+		if !busy {
 			return nil
 		}
 		select {
 		case <-idle:
 		case <-timer.C:
+			h.mu.Lock()
+			h.over = true
+			h.mu.Unlock()
 			return fmt.Errorf("%s: a hook has not returned", h.name)
 		}
 	}

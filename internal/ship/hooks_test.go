@@ -106,29 +106,6 @@ func TestDropsAreSummed(t *testing.T) {
 	})
 }
 
-// Each kind of trouble is told once a second at most, with the number of those kept back; the rest at Close.
-func TestTroublesAreLimited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var got []string
-		e := newTestEngine(sink{}, delivery.Options{OnError: func(err error) { got = append(got, err.Error()) }}, resolveTo(addrs(1)...))
-		for range 5 {
-			e.hooks.trouble(delivery.CauseMTU, errors.New("too long"))
-			e.hooks.trouble(delivery.CauseBusy, errors.New("busy"))
-		}
-		time.Sleep(2 * time.Second)
-		e.hooks.trouble(delivery.CauseMTU, errors.New("still too long"))
-		_ = e.Close()
-		want := []string{
-			"test: too long", "test: busy",
-			"test: still too long (and 4 more like it before)",
-			"test: busy (and 3 more like it before)",
-		}
-		if strings.Join(got, "|") != strings.Join(want, "|") {
-			t.Fatalf("told:\n%s", strings.Join(got, "\n"))
-		}
-	})
-}
-
 // A hook that never returns holds Close up for CloseTimeout, not longer.
 func TestCloseDoesNotWaitForEverForAHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -65,6 +65,7 @@ func datagramLinks(dead func(l *fakeLink) bool) *fakeNet {
 // streamLinks are links whose peer stops reading at some byte of the connection (stall < 0: never): the frame that has it is not whole, and
 // the write of its rest waits until the connection is given up. What was acknowledged before is known then, or not.
 func streamLinks(limits Limits, stall func() int, known func() bool) *fakeNet {
+	limits.Faint = true
 	net := newFakeNet(limits)
 	net.send = func(l *fakeLink, b *Batch) error {
 		if l.written == 0 {
@@ -150,6 +151,7 @@ func ackedLinks(limits Limits, wait func() time.Duration, leaves func() bool) *f
 // halfOpenLinks are streams of which some have a peer that vanished without a word: writes go into our own kernel's buffer until that is
 // full, nothing is acknowledged and nothing arrives. Keep-alive finds out after a time.
 func halfOpenLinks(limits Limits, buffer int, keepAlive time.Duration, vanished func() bool) *fakeNet {
+	limits.Faint = true
 	net := newFakeNet(limits)
 	net.send = func(l *fakeLink, b *Batch) error {
 		if l.written == 0 {

@@ -18,9 +18,12 @@ func (s *slot) run() {
 	for {
 		e.links.Lock()
 		b, wait, leave := s.turnFor()
-		link := s.link
+		link, cut := s.link, s.cut
 		e.links.Unlock()
 		switch {
+		case cut:
+			s.end(link, &Fault{delivery.CauseTimeout, errStill})
+			continue
 		case leave:
 			s.part()
 			return
@@ -51,6 +54,8 @@ func (s *slot) turnFor() (b *Batch, wait time.Duration, leave bool) {
 	e := s.route.eng
 	now := e.clock.stamp()
 	switch {
+	case s.cut:
+		return nil, never, false // the link is closed
 	case s.retired && s.inbox.n == 0, e.state == over:
 		return nil, 0, true
 	case s.inbox.n == 0 && !(s.want && s.link == nil):
@@ -69,7 +74,7 @@ func (s *slot) turnFor() (b *Batch, wait time.Duration, leave bool) {
 	if left := s.lingers(now); left > 0 {
 		return nil, left, false
 	}
-	if b = s.take(); b == nil {
+	if b = s.take(now); b == nil {
 		return nil, never, false
 	}
 	return b, 0, false
@@ -90,7 +95,7 @@ func (s *slot) dial() {
 	rt, e := s.route, s.route.eng
 	e.links.Lock()
 	old := s.link
-	s.link, s.ending, s.want = nil, old, false
+	s.link, s.ending, s.want, s.cut = nil, old, false, false
 	s.busy, s.since = true, e.clock.stamp()
 	e.links.Unlock()
 	e.signal() // it must know that this takes time
@@ -140,24 +145,24 @@ func (s *slot) linked(link Link, err error) {
 	if s.lost {
 		s.route.eng.ledger.reconnects.Add(1)
 	}
-	s.lost = false
-	s.ep.failures = min(s.ep.failures, fall-1) // reachable again, though it has yet to deliver
+	s.lost, s.gave, s.stillAt = false, false, stamp{}
 }
 
 // send hands b to the link, and ends the link if that fails. Links have deadlines of their own; should one hang in spite of them, it
-// is closed when nothing moved for SendTimeout.
+// is closed when nothing moved for SendTimeout. So is one that returned from Send and never says what became of the records.
 func (s *slot) send(link Link, b *Batch) {
 	e := s.route.eng
 	if s.watch == nil {
 		s.watch = time.AfterFunc(never, s.checkProgress)
 	}
-	s.watched.Store(s.progress.Load())
 	s.watch.Reset(e.opts.SendTimeout)
 	err := guardSend(e.ctx, link, b)
-	s.watch.Stop()
 	e.links.Lock()
 	b.sending = false
 	s.release(b)
+	if s.sentRecs == 0 {
+		s.watch.Stop()
+	}
 	if s.cut { // the link is closed, whatever Send says
 		err = &Fault{delivery.CauseTimeout, errStill}
 	}
@@ -172,21 +177,27 @@ func (s *slot) send(link Link, b *Batch) {
 	}
 }
 
-// checkProgress runs when a Send has lasted for SendTimeout. One that moves gets as long again.
+// checkProgress runs SendTimeout after the last Send began. A link that moves gets as long again.
 func (s *slot) checkProgress() {
 	e := s.route.eng
-	if p := s.progress.Load(); p != s.watched.Swap(p) {
-		s.watch.Reset(e.opts.SendTimeout)
+	e.links.Lock()
+	link, now := s.link, e.clock.stamp()
+	if link == nil || s.sentRecs == 0 && !s.inSend() {
+		e.links.Unlock()
 		return
 	}
-	e.links.Lock()
-	link := s.link
-	s.cut = link != nil && s.inSend()
-	closing := s.cut
-	e.links.Unlock()
-	if closing {
-		guardClose(link)
+	if p := s.progress.Load(); p != s.watched {
+		s.watched, s.lookedAt = p, now
 	}
+	if left := e.opts.SendTimeout - (now.mono - s.lookedAt.mono); left > 0 {
+		s.watch.Reset(left)
+		e.links.Unlock()
+		return
+	}
+	s.cut = true
+	e.links.Unlock()
+	guardClose(link)
+	s.signal() // no Send may be under way that ends with it
 }
 
 // inSend says whether the link has a batch whose Send has not returned. The caller holds links.
@@ -205,16 +216,19 @@ func (s *slot) end(link Link, err error) {
 	rt, e := s.route, s.route.eng
 	guardClose(link)
 	e.links.Lock()
-	s.link, s.lost = nil, true
-	stopped := e.state == over
+	s.link, s.lost, s.cut = nil, true, false
+	stopped, lasted := e.state == over, false
 	if !stopped {
-		rt.fail(s.ep, CauseOf(err), err, 0)
+		lasted = s.broke(CauseOf(err), err, 0)
 	}
 	s.takeBack(err)
 	s.reclaim()
 	e.announce()
 	e.links.Unlock()
 	e.signal()
+	if lasted {
+		rt.pool.Observe(s.ep.addr, true, "") // it may have been too young to be believed when it delivered
+	}
 	if !stopped {
 		rt.pool.Observe(s.ep.addr, false, CauseOf(err))
 		e.hooks.trouble(CauseOf(err), fmt.Errorf("link to %s: %w", place(s.ep.addr), err))

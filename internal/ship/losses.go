@@ -17,8 +17,8 @@ type loss struct {
 	waiting        bool // in hooks.due
 }
 
-// lost adds to the sum of a reason, which is told at most once in quietTime. The rest of it is told with a later one, or by finish. It
-// allocates nothing once a reason has occurred: a queue that stays full comes here with every call.
+// lost adds to the sum of a reason, which is told at most once in quietTime; what comes meanwhile is told when that is over. It allocates
+// nothing once a reason has occurred but a timer in each second: a queue that stays full comes here with every call.
 func (h *hooks) lost(reason delivery.Reason, records, bytes int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -29,8 +29,13 @@ func (h *hooks) lost(reason delivery.Reason, records, bytes int) {
 	}
 	l.records += records
 	l.bytes += bytes
-	if !l.waiting && (l.told.IsZero() || time.Since(l.told) >= quietTime) {
+	if l.waiting {
+		return
+	}
+	if now := time.Now(); l.told.IsZero() || now.Sub(l.told) >= quietTime {
 		h.tellLoss(l)
+	} else if h.later == nil {
+		h.remind(now)
 	}
 }
 
@@ -39,15 +44,6 @@ func (h *hooks) tellLoss(l *loss) {
 	l.waiting = true
 	h.due = append(h.due, l)
 	h.kick()
-}
-
-// tellLosses has everything told that was kept back. The caller holds mu.
-func (h *hooks) tellLosses() {
-	for _, l := range h.losses {
-		if l.records > 0 && !l.waiting {
-			h.tellLoss(l)
-		}
-	}
 }
 
 // take returns what is to be told of l, and begins its next sum. The caller holds mu.

@@ -108,7 +108,7 @@ func modelNet(d *dice) (net *fakeNet, ordered bool) {
 		net, ordered = k.make(d, 3+d.intn(6)), k.ordered
 	} else {
 		net = newFakeNet(Limits{
-			BatchRecords: d.intn(9), Window: d.intn(2) * 500, Blind: d.oneIn(2),
+			BatchRecords: d.intn(9), Window: d.intn(2) * 500, Blind: d.oneIn(2), Faint: d.oneIn(2),
 			Linger: d.ms(3), MaxAge: time.Duration(d.intn(2)) * 50 * time.Millisecond,
 		})
 		net.send = chaos{d}.send

@@ -73,7 +73,8 @@ func (ep *endpoint) holds() bool {
 	return false
 }
 
-// eligible says whether records may be dealt to s. After a failure the link is opened first, so that records need not wait for it.
+// eligible says whether records may be dealt to s. After a failure the link is opened first, so that records need not wait for it. That
+// an idle link was closed is no such failure: of addresses that all did that, the next records would go to the nearest.
 func (s *slot) eligible(now stamp) bool {
 	if !s.ep.usable || s.route.pinned != nil && s.route.pinned != s.ep || s.shy || s.ep.retired > 0 {
 		return false
@@ -87,7 +88,15 @@ func (s *slot) eligible(now stamp) bool {
 	if s.route.limits.Blind {
 		return s.ep.proving(now) <= 0
 	}
-	return s.link != nil
+	return s.link != nil && s.untried(now) <= 0 || s.ep.idled
+}
+
+// untried is how long s, on trial, must still last before it is dealt a second record.
+func (s *slot) untried(now stamp) time.Duration {
+	if !s.ep.trial || !s.gave || s.lasted() {
+		return 0
+	}
+	return footing - s.opened.age(now) + time.Millisecond
 }
 
 // proving is how long records are still kept from an address that was dealt one after its rest. A datagram is sent in no time and its
@@ -99,9 +108,14 @@ func (ep *endpoint) proving(now stamp) time.Duration {
 	return proof - ep.probed.age(now)
 }
 
-// soonest is how long until the first resting address may be used again.
+// soonest is how long until the first address that rests or is on trial may be used again.
 func (rt *route) soonest(now stamp) time.Duration {
 	wait := never
+	for _, s := range rt.slots {
+		if left := s.untried(now); left > 0 {
+			wait = min(wait, left)
+		}
+	}
 	for _, ep := range rt.eps {
 		if ep.usable && ep.resting(now) {
 			wait = min(wait, ep.rest-(now.mono-ep.failed.mono)+time.Millisecond)

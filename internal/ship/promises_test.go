@@ -147,7 +147,7 @@ func (n *dialCounter) Dial(ctx context.Context, addr netip.AddrPort, m *Meter) (
 // At most one dial to an address is in progress, however many links it may have, who asks for them, how links break, and whether the
 // address leaves and comes back meanwhile.
 func TestOneDialPerAddress(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newDice(seed)
 			net := &dialCounter{newFakeNet(Limits{LinksPerAddr: 4, BatchRecords: 2, MaxAge: 3 * time.Second}), d, make(map[netip.AddrPort]int), make(map[netip.AddrPort]int)}
@@ -162,7 +162,7 @@ func TestOneDialPerAddress(t *testing.T) {
 			a := addrs(2)
 			name := &answer{set: a}
 			e := newTestEngine(net, delivery.Options{
-				Backoff: jitter.Backoff{Max: 100 * time.Millisecond}, MaxBlock: time.Minute, Tries: 1000,
+				Backoff: jitter.Backoff{Max: 100 * time.Millisecond}, MaxBlock: time.Minute, Tries: 1000, Sync: seed%2 == 1, SyncTimeout: 10 * time.Second,
 			}, resolve.Options{Resolver: name, Refresh: 500 * time.Millisecond})
 			defer e.Close()
 			var wg sync.WaitGroup
@@ -216,74 +216,6 @@ func TestCloseInterruptsBackoff(t *testing.T) {
 			t.Errorf("%d goroutines more, %+v", inBubble()-before, s)
 		}
 	})
-}
-
-// A record that breaks every connection is lost after Tries, and only then; what comes after it arrives.
-func TestAPoisonedRecordIsLostAfterItsTries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := newFakeNet(Limits{})
-		sent := 0
-		net.send = func(l *fakeLink, b *Batch) error {
-			for i := range b.Len() {
-				if string(b.At(i).Bytes()) == "poison" {
-					sent++
-					return errors.New("connection reset by peer")
-				}
-				l.take(b, i, i+1)
-				l.confirm(b, i, i+1)
-			}
-			return nil
-		}
-		e := newTestEngine(net, delivery.Options{Tries: 4, Backoff: jitter.Backoff{Max: time.Second}}, resolveTo(addrs(2)...))
-		defer e.Close()
-		_ = e.Put(slog.LevelInfo, []byte("poison"))
-		synctest.Wait()
-		time.Sleep(time.Minute)
-		_ = e.Put(slog.LevelInfo, []byte("later"))
-		mustFlush(t, e)
-		s := e.Stats()
-		if balanced(t, s); sent != 4 || s.Reasons[delivery.ReasonTriesExhausted] != 1 || s.Delivered != 1 {
-			t.Errorf("sent %d times, %+v", sent, s)
-		}
-	})
-}
-
-// A record that brings down every link it is sent by takes no other along, though they are sent together.
-func TestAPoisonedRecordIsLostAlone(t *testing.T) {
-	for _, settled := range []bool{false, true} { // by the link, or by its end
-		synctest.Test(t, func(t *testing.T) {
-			const n = 300
-			net := newFakeNet(Limits{})
-			poisoned := false
-			net.send = func(l *fakeLink, b *Batch) error {
-				for i := range b.Len() {
-					if b.At(i).Seq() == n/2 {
-						poisoned = poisoned || b.Len() > n/2
-						if settled {
-							b.Settle(0, b.Len(), Outcome{Do: Resend, Cause: delivery.CauseTimeout, Err: errors.New("no answer")})
-							return nil
-						}
-						return errors.New("connection reset by peer")
-					}
-				}
-				l.deliver(b)
-				return nil
-			}
-			net.setRefuse(addrs(1)[0], errors.New("connection refused")) // until all are in the queue
-			e := newTestEngine(net, delivery.Options{Backoff: jitter.Backoff{Max: time.Second}}, resolveTo(addrs(1)...))
-			defer e.Close()
-			for range n {
-				_ = e.Put(slog.LevelInfo, []byte("m"))
-			}
-			time.Sleep(time.Second)
-			net.setRefuse(addrs(1)[0], nil)
-			mustFlush(t, e)
-			s := e.Stats()
-			if balanced(t, s); !poisoned || s.Reasons[delivery.ReasonTriesExhausted] != 1 || s.Delivered != n-1 {
-				t.Errorf("settled %v: sent with others %v, %+v", settled, poisoned, s)
-			}
-		})
-	}
 }
 
 // A clock that was set back by hours says nothing of a record's age any more: what may be tried for a minute only is given up, ages stay

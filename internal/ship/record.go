@@ -27,9 +27,10 @@ type Rec struct {
 type recFlags uint8
 
 const (
-	quiet  recFlags = 1 << iota // its loss is counted but not reported: it was logged from inside a hook
-	own                         // the library's: outside every counter but Own
-	shaped                      // it was let through by the rates, and has not left since
+	quiet   recFlags = 1 << iota // its loss is counted but not reported: it was logged from inside a hook
+	own                          // the library's: outside every counter but Own
+	shaped                       // it was let through by the rates, and has not left since
+	suspect                      // it may be what brings links down: see resend
 )
 
 // Bytes returns the encoded record. It must not be changed, nor read after the record is settled.

@@ -70,12 +70,14 @@ type endpoint struct {
 	slots    []*slot // retired ones too, until they have ended
 	retired  int     // of slots
 	dialling bool
+	dials    chan struct{} // Sync: who holds its place dials
 
 	failures int // in a row
 	failed   stamp
 	rest     time.Duration // after failed, before it is used again
 	bidden   bool          // to rest, by the server's Retry-After
-	trial    bool          // it was out and has delivered nothing since: one record at a time
+	trial    bool          // it was out, or has broken links that had proved nothing: one record at a time until it has proved itself
+	idled    bool          // all it did was to close an idle link
 	probed   stamp         // blind transports: when it was dealt its first record after its rest
 
 	picked, delivered, resent uint64
@@ -166,7 +168,7 @@ func (rt *route) connected(addr netip.AddrPort) bool {
 
 // join adds an address, with the counters it had if it left not long ago.
 func (rt *route) join(a netip.AddrPort) *endpoint {
-	ep := &endpoint{addr: a, errors: make(map[delivery.Cause]uint64)}
+	ep := &endpoint{addr: a, errors: make(map[delivery.Cause]uint64), dials: make(chan struct{}, 1)}
 	if i := slices.IndexFunc(rt.gone, func(g *endpoint) bool { return g.addr == a }); i >= 0 {
 		ep = rt.gone[i]
 		rt.gone = slices.Delete(rt.gone, i, i+1)
@@ -254,7 +256,7 @@ func (rt *route) putBackAll(l *list) {
 func (rt *route) fail(ep *endpoint, cause delivery.Cause, err error, after time.Duration) {
 	e := rt.eng
 	ep.failures++
-	ep.trial, ep.probed = false, stamp{}
+	ep.trial, ep.idled, ep.probed = false, false, stamp{}
 	ep.failed = e.clock.stamp()
 	ep.rest = max(e.backoff(ep.failures), min(after, e.retryAfterLimit()))
 	ep.bidden = after > 0

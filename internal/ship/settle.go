@@ -39,10 +39,10 @@ func (e *Engine) settle(b *Batch, from, to int, o Outcome) {
 	} else if (o.Do == Drop || o.Do == Divert) && o.Cause != "" {
 		rt.note(s.ep, o.Cause, o.Err)
 	}
-	settled := false
+	settled, proof := false, false
 	if from < to {
 		if o.Do == Delivered {
-			settled = e.deliver(s, b, from, to)
+			settled, proof = e.deliver(s, b, from, to)
 		} else {
 			settled = e.conclude(s, b, from, to, o)
 		}
@@ -57,12 +57,12 @@ func (e *Engine) settle(b *Batch, from, to int, o Outcome) {
 	if again {
 		e.signal()
 	}
-	e.observe(s, o)
+	e.observe(s, o, proof)
 }
 
-// deliver ends the records [from, to) of b as delivered, and says whether any of them was not settled before. The caller holds
-// links.
-func (e *Engine) deliver(s *slot, b *Batch, from, to int) bool {
+// deliver ends the records [from, to) of b as delivered. It says whether any of them was not settled before, and whether that proves
+// something about the address. The caller holds links.
+func (e *Engine) deliver(s *slot, b *Batch, from, to int) (settled, proof bool) {
 	var f run
 	var n, bytes int
 	var counts uint64
@@ -81,23 +81,55 @@ func (e *Engine) deliver(s *slot, b *Batch, from, to int) bool {
 		}
 	}
 	if n == 0 {
-		return false
+		return false, false
 	}
 	s.let(b, n, bytes)
 	s.ep.delivered += counts
 	e.runs, e.latest = append(e.runs, f), time.Now()
 	e.post()
-	s.served()
+	return true, s.served()
+}
+
+// footing is how long a link must last before a kernel's word proves something: a balancer whose servers are all away, and a receiver
+// that dies of every connection, accept it and the first bytes, and close it then.
+const footing = time.Second
+
+// lasted says whether what the link delivered proves that its address works. The caller holds links.
+func (s *slot) lasted() bool {
+	return s.gave && (!s.route.limits.Faint || s.opened.over(s.route.eng.clock.stamp(), footing))
+}
+
+// served notes that the address of s delivered, and says whether that proves something. A blind transport has no word of the peer: for
+// it a failure is forgotten when nothing was heard for a second after the rest (Linux sends one ICMP error a second). The caller holds
+// links.
+func (s *slot) served() (proof bool) {
+	ep := s.ep
+	s.gave = true
+	switch {
+	case s.route.limits.Blind:
+		ep.trial = false
+		if ep.failures > 0 && ep.failed.over(s.route.eng.clock.stamp(), ep.rest+time.Second) {
+			ep.failures = 0
+		}
+		return false
+	case ep.failures > 0 && !s.lasted():
+		return false
+	}
+	ep.trial, ep.failures = false, 0
 	return true
 }
 
-// served notes that the address of s delivered. A blind transport has no word of the peer: for it a failure is forgotten when nothing
-// was heard for a second after the rest (Linux sends one ICMP error a second). The caller holds links.
-func (s *slot) served() {
-	s.ep.trial = false
-	if s.ep.failures > 0 && (!s.route.limits.Blind || s.ep.failed.over(s.route.eng.clock.stamp(), s.ep.rest+time.Second)) {
+// broke notes that the link ended for err, and says whether it had proved before that its address works. One that had not puts the
+// address on trial, so that no more than a record is lost with the next. The caller holds links.
+func (s *slot) broke(cause delivery.Cause, err error, after time.Duration) (lasted bool) {
+	if lasted = s.lasted(); lasted {
 		s.ep.failures = 0
 	}
+	s.gave = false
+	s.route.fail(s.ep, cause, err, after)
+	s.ep.trial = !lasted && !s.route.limits.Blind
+	s.ep.idled = lasted && cause == delivery.CausePeerClosed && s.sentRecs+s.inbox.n == 0
+	return lasted
 }
 
 // conclude does with the records [from, to) of b what the outcome says when it is not Delivered. It says whether any of them was
@@ -129,8 +161,8 @@ func (e *Engine) conclude(s *slot, b *Batch, from, to int, o Outcome) bool {
 	return n > b.open
 }
 
-// observe tells the pool and the hooks what was seen. No mutex is held.
-func (e *Engine) observe(s *slot, o Outcome) {
+// observe tells the pool and the hooks what was seen; proof says that a Delivered proves something. No mutex is held.
+func (e *Engine) observe(s *slot, o Outcome, proof bool) {
 	cause, failed := o.failed()
 	switch {
 	case failed:
@@ -138,8 +170,10 @@ func (e *Engine) observe(s *slot, o Outcome) {
 		if o.Err != nil {
 			e.hooks.trouble(cause, fmt.Errorf("%s: %w", place(s.ep.addr), o.Err))
 		}
-	case o.Do == Delivered && !s.route.limits.Blind:
-		s.route.pool.Observe(s.ep.addr, true, "")
+	case o.Do == Delivered:
+		if proof {
+			s.route.pool.Observe(s.ep.addr, true, "")
+		}
 	case o.Do < Delivered || o.Do > Drop:
 		e.hooks.trouble(delivery.CauseOther, fmt.Errorf("%s: a link settled records without saying how (%d)", s.ep.addr, o.Do))
 	}
@@ -160,8 +194,10 @@ func (s *slot) let(b *Batch, n, bytes int) {
 }
 
 // resend puts a record back that s perhaps brought over, unless it was tried often enough. The caller holds links and mu.
-// It may be one of the others, of together that failed, that brings down every link it is sent by: from the second time on they are sent
-// in quarters, so that in the end it is alone and takes nobody along.
+//
+// It, or another of the together that failed, may bring down every link it is sent by. From the second time on they are suspects: they
+// are sent in quarters, and while a link has some it gets nothing else. The last try of each is made alone. So no record is lost for
+// another's fault, however few tries there are.
 func (s *slot) resend(r *Rec, err error, together int) {
 	e := s.route.eng
 	r.tries++
@@ -171,8 +207,11 @@ func (s *slot) resend(r *Rec, err error, together int) {
 		e.lose(r, delivery.ReasonTriesExhausted, s.ep, err)
 		return
 	}
-	if r.tries > 1 {
-		r.halve = uint32(together+3) / 4
+	switch left := e.opts.Tries - int(r.tries); {
+	case left == 1:
+		r.halve, r.flags = 1, r.flags|suspect
+	case r.tries > 1:
+		r.halve, r.flags = uint32(together+3)/4, r.flags|suspect
 	}
 	e.ledger.resent += r.counts()
 	s.ep.resent += r.counts()
@@ -193,6 +232,7 @@ func (e *Engine) divert(s *slot, r *Rec, o Outcome) {
 	to.needed.Store(true)
 	e.ledger.diverted += r.counts()
 	r.avoid, r.halve = nil, 0
+	r.flags &^= suspect
 	to.putBack(r)
 }
 

@@ -39,15 +39,18 @@ type slot struct {
 	opened   stamp
 	maxAge   time.Duration // jittered
 	lost     bool          // the last link broke
+	gave     bool          // the link has delivered something
 	sent     int           // bytes with the link, not settled
 	sentRecs int
 	batches  *Batch // with the link, not settled; a ring through prev and next
 	free     *Batch // settled ones, for the next Send
-	blocked  bool   // the goroutine waits for the window
+	blocked  bool   // the goroutine waits for the window, or for the outcome of suspects
+	suspects bool   // what was last sent are suspects, which are sent alone
 
-	watch    *time.Timer   // runs while Send does
-	watched  atomic.Uint64 // progress when watch was set
-	cut      bool          // the watch closed the link
+	watch    *time.Timer // runs while Send does, and while the link has records
+	watched  uint64      // progress, when that was last looked at
+	lookedAt stamp       // then
+	cut      bool        // the watch closed the link
 	stuck    bool
 	progress atomic.Uint64 // grows with every Settle and Wire
 	seen     uint64        // progress when still began to count
@@ -158,16 +161,18 @@ func (s *slot) reclaim() {
 }
 
 // take makes the next batch, or returns nil when there is nothing to send or the window is full. The caller holds links.
-func (s *slot) take() *Batch {
+func (s *slot) take(now stamp) *Batch {
 	l := &s.route.limits
 	head := s.inbox.head
 	if head == nil {
 		return nil
 	}
-	if s.sentRecs > 0 && s.sent+len(head.data) > s.route.window {
+	suspects := head.flags&suspect != 0
+	if s.sentRecs > 0 && (suspects || s.suspects || s.sent+len(head.data) > s.route.window) {
 		s.blocked = true
 		return nil
 	}
+	s.suspects = suspects
 	b := s.free
 	if b == nil {
 		b = new(Batch)
@@ -191,6 +196,7 @@ func (s *slot) take() *Batch {
 		b.recs = append(b.recs, r)
 	}
 	b.open, b.sending, b.dead = len(b.recs), true, false
+	s.watched, s.lookedAt = s.progress.Load(), now
 	s.sent += bytes
 	s.sentRecs += len(b.recs)
 	s.hold(b)

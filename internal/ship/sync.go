@@ -2,21 +2,13 @@ package ship
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
 )
-
-// leastTime is what must be left of a caller's time for a try to say something about an address.
-const leastTime = 5 * time.Millisecond
-
-// errTurn is the end of a wait for one's turn at a link.
-var errTurn = errors.New("the link was in use")
 
 // putSync sends one record on the caller's goroutine: it has the due link for itself, sends a batch of one and waits for its
 // outcome, at each usable address once. There is no dispatcher and no queue, and no timer that outlives the call.
@@ -160,7 +152,7 @@ func (e *Engine) dueSync(rt *route, tried map[netip.AddrPort]bool) (due *slot, l
 			rank = 3
 		case s.ep == rt.pinned:
 			rank = 0
-		case len(s.turnstile) > 0:
+		case len(s.turnstile) > 0, s.link == nil && len(s.ep.dials) > 0:
 			rank = 2
 		}
 		if due == nil || rank < best || rank == best && s.turn.Before(&due.turn) {
@@ -172,205 +164,4 @@ func (e *Engine) dueSync(rt *route, tried map[netip.AddrPort]bool) (due *slot, l
 		rt.stride.Take(&due.turn)
 	}
 	return due, left
-}
-
-// trySend is sendSync within this address's share of the time that ctx has left, so that one that hangs does not take it all.
-func (s *slot) trySend(ctx context.Context, left int, r *Rec) Outcome {
-	if end, ok := ctx.Deadline(); ok && left > 1 {
-		share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
-		defer cancel()
-		ctx = share
-	}
-	return s.sendSync(ctx, r)
-}
-
-// sendSync sends r through s, which it has for itself meanwhile, and returns what became of it.
-func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
-	rt, e := s.route, s.route.eng
-	link, err := s.linkSync(ctx)
-	if errors.Is(err, errTurn) {
-		return Outcome{Do: Requeue} // others were using the link: no evidence against the address
-	}
-	if err != nil {
-		o := Outcome{Do: Requeue, Cause: CauseOf(err), Err: err}
-		e.links.Lock()
-		rt.fail(s.ep, o.Cause, o.Err, 0)
-		e.links.Unlock()
-		e.observe(s, o)
-		return o
-	}
-	defer s.yield()
-	b := &Batch{recs: []*Rec{r}, slot: s, open: 1, answered: make(chan struct{})}
-	unhang := context.AfterFunc(ctx, func() { guardClose(link) }) // should it not look at the time
-	err = guardSend(ctx, link, b)
-	if !unhang() && err == nil {
-		err = ctx.Err()
-	}
-	if err == nil {
-		guardNudge(link) // whoever logs waits: ask for the outcome now
-		select {
-		case <-b.answered:
-		case <-guardGone(link):
-			err = goneWhy(link)
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-	}
-	if err != nil {
-		guardClose(link)
-	}
-	e.links.Lock()
-	b.dead = true
-	o := Outcome{Do: Resend, Err: err}
-	if b.answer != nil {
-		o = *b.answer
-		var f *Fault
-		if o.Cause == "" && o.Err == nil && o.Do != Delivered && errors.As(err, &f) {
-			o.Cause, o.Err = f.Cause, err // the link ended, and says why only once
-		}
-	}
-	s.ep.picked += r.counts()
-	if cause, failed := o.failed(); failed {
-		rt.fail(s.ep, cause, o.Err, o.After)
-	}
-	switch o.Do {
-	case Delivered:
-		s.ep.delivered += r.counts()
-		e.latest = time.Now()
-		s.served()
-	case Requeue, Divert, Halve, Drop:
-	default:
-		s.ep.resent += r.counts()
-		e.mu.Lock()
-		e.ledger.resent += r.counts()
-		e.mu.Unlock()
-	}
-	if err != nil {
-		s.link, s.lost = nil, true
-	}
-	e.links.Unlock()
-	e.observe(s, o)
-	return o
-}
-
-// linkSync waits for its turn at s and returns the open link, or opens one. Without an error the turn is the caller's.
-func (s *slot) linkSync(ctx context.Context) (link Link, err error) {
-	e := s.route.eng
-	select {
-	case s.turnstile <- struct{}{}:
-	case <-ctx.Done():
-		return nil, errTurn
-	}
-	defer func() {
-		if err != nil {
-			s.yield()
-		}
-	}()
-	if end, ok := ctx.Deadline(); ok && time.Until(end) < leastTime {
-		return nil, errTurn
-	}
-	e.links.Lock()
-	old := s.link
-	if old == nil || isGone(old) || s.maxAge > 0 && s.opened.over(e.clock.stamp(), s.maxAge) {
-		s.link = nil
-	}
-	link = s.link
-	e.links.Unlock()
-	if link != nil {
-		return link, nil
-	}
-	if old != nil {
-		s.goodbye(ctx, old)
-	}
-	link, err = s.connect(ctx)
-	e.links.Lock()
-	s.linked(link, err)
-	e.links.Unlock()
-	return link, err
-}
-
-// yield ends the caller's turn at s. A link whose address left meanwhile is for the next caller to close.
-func (s *slot) yield() {
-	e := s.route.eng
-	e.links.Lock()
-	if s.retired && s.link != nil && !slices.Contains(e.leaving, s) {
-		e.leaving = append(e.leaving, s)
-	}
-	e.links.Unlock()
-	<-s.turnstile
-}
-
-func isGone(l Link) bool {
-	select {
-	case <-guardGone(l):
-		return true
-	default:
-		return false
-	}
-}
-
-// readySync opens one link on the caller's goroutine.
-func (e *Engine) readySync(ctx context.Context) error {
-	tried := make(map[netip.AddrPort]bool)
-	err := delivery.ErrNoEndpoint
-	for s, _ := e.dueSync(e.routes[0], tried); s != nil; s, _ = e.dueSync(e.routes[0], tried) {
-		if _, err = s.linkSync(ctx); err == nil {
-			s.yield()
-			return nil
-		}
-		err = fmt.Errorf("connect to %s: %w", place(s.ep.addr), err)
-	}
-	return fmt.Errorf("%s: no address can be reached: %w", e.name, err)
-}
-
-// closeLeaving says goodbye to the links of addresses that left: in Sync mode no goroutine of their own does. A link that somebody is
-// using is left to the next caller; Close waits for it, and ends it when ctx does.
-func (e *Engine) closeLeaving(ctx context.Context) {
-	e.links.Lock()
-	leaving, closing := e.leaving, e.state == over
-	e.leaving = nil
-	e.links.Unlock()
-	for _, s := range leaving {
-		if s.turnToLeave(ctx, closing) {
-			e.links.Lock()
-			link := s.link
-			s.link, s.ending = nil, link
-			e.links.Unlock()
-			if link != nil {
-				s.goodbye(ctx, link)
-			}
-			e.links.Lock()
-			s.ended()
-			e.links.Unlock()
-			<-s.turnstile
-			continue
-		}
-		e.links.Lock()
-		link := s.link
-		if !closing && !slices.Contains(e.leaving, s) {
-			e.leaving = append(e.leaving, s)
-		}
-		e.links.Unlock()
-		if closing && link != nil {
-			guardClose(link)
-		}
-	}
-}
-
-// turnToLeave takes the turn at s, if it is free or if wait is set and it becomes free before ctx ends.
-func (s *slot) turnToLeave(ctx context.Context, wait bool) bool {
-	select {
-	case s.turnstile <- struct{}{}:
-		return true
-	default:
-	}
-	if !wait {
-		return false
-	}
-	select {
-	case s.turnstile <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -30,6 +30,7 @@ type Limits struct {
 	Linger       time.Duration // longest wait for a batch to fill; 0: it leaves when the queue runs dry
 	Window       int           // bytes a link may hold unsettled; 0: one batch
 	Blind        bool          // Delivered proves nothing about the peer (datagrams)
+	Faint        bool          // Delivered is a kernel's word and not the receiver's (streams): it proves something only of a link that lasts
 	MaxAge       time.Duration // a link is replaced, between batches, when it is this old (jittered ±20 %); 0: never
 }
 
@@ -38,7 +39,8 @@ type Limits struct {
 // Send and Drain run on the link's goroutine; Nudge and Close may come from any, more than once and at the same time as Send.
 type Link interface {
 	// Send takes a batch. It may wait and has its own deadlines. Records may be settled during Send or later, from any
-	// goroutine. An error ends the link: the engine closes it and takes back what is unsettled.
+	// goroutine. An error ends the link: the engine closes it and takes back what is unsettled. It does the same with a link that
+	// holds records and has neither settled one nor called Wire for twice SendTimeout.
 	Send(ctx context.Context, b *Batch) error
 	// Nudge says that somebody flushes: ask for outcomes now. It does not wait.
 	Nudge()

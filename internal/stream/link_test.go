@@ -417,7 +417,7 @@ func TestGiant(t *testing.T) {
 func TestLimits(t *testing.T) {
 	c := config()
 	c.PerAddr, c.MaxAge = 3, time.Minute
-	want := ship.Limits{LinksPerAddr: 3, BatchBytes: 64 << 10, Window: 2*256<<10 + 64<<10, MaxAge: time.Minute}
+	want := ship.Limits{LinksPerAddr: 3, BatchBytes: 64 << 10, Window: 2*256<<10 + 64<<10, Faint: true, MaxAge: time.Minute}
 	if got := New(c).Limits(); got != want {
 		t.Errorf("%+v", got)
 	}

@@ -82,7 +82,9 @@ func New(c Config) *Transport {
 // Limits implements [ship.Transport]. The window is more than the kernel takes, which on Linux is up to twice what it was asked for: a
 // write then waits until there is room, which the kernel tells at once, and not for what is acknowledged, which has to be asked.
 func (t *Transport) Limits() ship.Limits {
-	return ship.Limits{LinksPerAddr: t.config.PerAddr, BatchBytes: batchBytes, Window: 2*t.config.SendBuffer + batchBytes, MaxAge: t.config.MaxAge}
+	return ship.Limits{
+		LinksPerAddr: t.config.PerAddr, BatchBytes: batchBytes, Window: 2*t.config.SendBuffer + batchBytes, Faint: true, MaxAge: t.config.MaxAge,
+	}
 }
 
 // Dial implements [ship.Transport]: it connects, and shakes hands if there is TLS.
