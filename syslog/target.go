@@ -55,6 +55,8 @@ const maxPath = 107
 // setPath takes the path of a socket.
 func (t *target) setPath(path string) error {
 	switch {
+	case strings.HasPrefix(path, "@"):
+		return errors.New("unix has no abstract sockets; want an absolute path: unix:///path")
 	case !strings.HasPrefix(path, "/"):
 		return errNoPath
 	case strings.ContainsAny(path, "?#"):

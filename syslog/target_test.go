@@ -41,6 +41,7 @@ func TestR44_R81_WrongTargets(t *testing.T) {
 		"tcp://h:1#s3cret":                    "tcp has no fragment",
 		"udp://a..b:1":                        `resolve: "a..b:1"`,
 		"unix://s3cret":                       "unix wants an absolute path: unix:///path",
+		"unix://@s3cret":                      "unix has no abstract sockets; want an absolute path: unix:///path",
 		"unix:":                               "unix wants an absolute path: unix:///path",
 		"unix:/s3cret":                        "unix wants an absolute path: unix:///path",
 		"unix:///s3cret?x":                    "unix has no query and no fragment",

@@ -3,8 +3,11 @@ package syslog
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 	"time"
 
@@ -41,6 +44,9 @@ func (t *unixTransport) Dial(ctx context.Context, addr netip.AddrPort, m *ship.M
 		return t.stream.Dial(ctx, addr, m)
 	}
 	if err != nil {
+		if file, e := os.Stat(t.path); e == nil && file.Mode()&fs.ModeSocket == 0 {
+			err = fmt.Errorf("no socket: %w", err) // of which the kernel says what it says of a socket that nobody has open
+		}
 		return nil, &ship.Fault{Cause: datagramOutcome(err).Cause, Err: err}
 	}
 	return newLocalLink(datagram.NewFlow(conn), t.sendTimeout, m), nil
