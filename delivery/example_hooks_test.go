@@ -53,8 +53,9 @@ func ExampleOptions_hooks() {
 func ExampleOptions_sync() {
 	h, err := syslog.NewHandler("tcp://"+nobody, &syslog.Options{Delivery: delivery.Options{
 		Sync:        true,
-		SyncTimeout: time.Minute, // a refused connection does not take that long
-		OnError:     func(error) {},
+		SyncTimeout: time.Minute,    // a refused connection does not take that long
+		OnError:     func(error) {}, // else standard error has a line of both
+		OnDrop:      func(delivery.Drop) {},
 	}})
 	if err != nil {
 		fmt.Println(err)
@@ -77,6 +78,7 @@ func ExampleOverflow() {
 		Overflow:     delivery.DropNewest,
 		CloseTimeout: time.Millisecond,
 		OnError:      func(error) {},
+		OnDrop:       func(delivery.Drop) {},
 	}})
 	if err != nil {
 		fmt.Println(err)

@@ -47,8 +47,10 @@ type Stats struct {
 
 // EndpointStats counts for one address.
 type EndpointStats struct {
-	Addr   netip.AddrPort
-	State  string    // unknown, up, degraded, draining, down, maint or gone; over UDP it stays unknown as long as no check says that a receiver is well
+	Addr netip.AddrPort // the zero AddrPort for a local socket, and for the sum of those long gone
+	// State is unknown, up, degraded, draining, down, maint or gone. Over UDP it stays unknown as long as no check says that a receiver
+	// is well.
+	State  string
 	Since  time.Time // when State began
 	Weight int       // in effect: the endpoint's weight times the percentage a check reported
 

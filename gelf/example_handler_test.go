@@ -91,6 +91,7 @@ func ExampleStatusError() {
 	h, err := gelf.NewHandler("http://shop:0ld@"+graylog.Addr().String(), &gelf.Options{
 		Delivery: delivery.Options{
 			CloseTimeout: 100 * time.Millisecond,
+			OnDrop:       func(delivery.Drop) {}, // else a line on standard error
 			OnError: func(err error) {
 				select {
 				case wrong <- err:
@@ -114,4 +115,36 @@ func ExampleStatusError() {
 	// Output:
 	// 401 true
 	// true map[closed:1]
+}
+
+// Where each message went, and from which source port: Trace is told every choice, by the goroutine that sends.
+func ExampleOptions_trace() {
+	graylog := must(gelfd.Listen("", gelfd.Options{}))
+	defer graylog.Close()
+
+	ports := make(map[uint16]int)
+	h, err := gelf.NewHandler("udp://"+graylog.Addr().String(), &gelf.Options{
+		Flows: 2,
+		Resolve: resolve.Options{Trace: func(c resolve.Choice) {
+			ports[c.Local.Port()]++
+			fmt.Println(c.Records, "record to the only address:", c.Addr == graylog.Addr())
+		}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	log := slog.New(h)
+	for range 3 {
+		log.Info("order paid")
+	}
+	if err := h.Close(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("from", len(ports), "source ports")
+	// Output:
+	// 1 record to the only address: true
+	// 1 record to the only address: true
+	// 1 record to the only address: true
+	// from 2 source ports
 }

@@ -56,8 +56,8 @@ type Report struct {
 
 // Choice tells a Trace where records went.
 type Choice struct {
-	Time           time.Time
-	Addr, Local    netip.AddrPort // to and from; Local is the source port, which is the flow a balancer sees
+	Time           time.Time      // by the wall clock of this host
+	Addr, Local    netip.AddrPort // to and from; Local is the source port, which is the flow a balancer sees. Zero for local sockets
 	Records, Bytes int            // what this datagram message, write or request carries
 	Why            string         // the rule that chose
 }

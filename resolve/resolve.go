@@ -17,7 +17,7 @@ type Endpoint struct {
 
 // Answer is the whole set of addresses as of now. Its order means nothing; an address that is in it twice counts once.
 type Answer struct {
-	Endpoints []Endpoint
+	Endpoints []Endpoint // none is like a failed look-up: the last good answer stays in use
 	// TTL is how long the answer may be used; 0: unknown. DNS reads it off the wire: see there. It shortens the default
 	// refresh interval and has no effect on an explicit one.
 	TTL time.Duration

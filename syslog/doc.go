@@ -14,7 +14,8 @@
 //
 // udp sends a datagram for each message, from several source ports to each address, since a load balancer sends each port to one of
 // its nodes. tcp and tls keep a connection to each address for minutes, and messages take turns over all of them. unix sends datagrams
-// to a local socket, or lines where the socket is a stream; one that goes and comes back is found again.
+// to a local socket, or lines where the socket is a stream; one that goes and comes back is found again. Its address in Stats, Drops and
+// traces is the zero AddrPort.
 //
 // A message counts as delivered when the kernel took its datagram, and on streams when the peer's kernel acknowledged its bytes. What
 // was not acknowledged when a connection breaks is sent again elsewhere. On systems other than Linux a message counts when our own
