@@ -12,7 +12,8 @@ type scope struct {
 	groups []string // the open groups
 	prefix []byte   // their part of names; with JSON what opens those of them that are not open in bound
 	opens  int      // how many these are; with JSON only
-	tally           // of bound and prefix
+	mended int      // names of groups in prefix that were mended: they count where something stands in these groups
+	tally           // of bound
 }
 
 // enter makes what follows stand in the groups of s.
@@ -30,7 +31,10 @@ func (e *encoder) enter(s *scope) {
 
 // leave ends what enter began. Groups without content leave no trace.
 func (e *encoder) leave(s *scope) {
-	if len(e.buf) == e.entered && e.entered > e.before {
+	switch {
+	case len(e.buf) > e.entered:
+		e.repaired += s.mended
+	case e.entered > e.before:
 		e.buf = e.buf[:e.before]
 		e.depth -= s.opens
 	}
@@ -51,7 +55,7 @@ func (s *scope) withAttrs(e *encoder, as []slog.Attr, limit int) *scope {
 	if len(e.buf) == len(s.bound) {
 		return t // the groups stay to be opened
 	}
-	t.bound, t.depth = slices.Clone(e.buf), e.depth
+	t.bound, t.depth, t.mended = slices.Clone(e.buf), e.depth, 0
 	if e.config.attrs == AttrsJSON {
 		t.prefix, t.opens = nil, 0
 	}
@@ -69,7 +73,7 @@ func (s *scope) withGroup(c *config, name string) *scope {
 		var bad bool
 		t.prefix, bad = appendGroupStart(prefix, name, s.depth+s.opens, len(prefix) > 0, c.reserved(name))
 		if bad {
-			t.repaired++
+			t.mended++
 		}
 		t.opens++
 	case AttrsText:
@@ -77,7 +81,7 @@ func (s *scope) withGroup(c *config, name string) *scope {
 	default:
 		var changed bool
 		if t.prefix, changed = appendCleanName(prefix, name); changed {
-			t.repaired++
+			t.mended++
 		}
 		t.prefix = append(t.prefix, '.')
 	}
