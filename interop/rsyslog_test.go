@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/wholelog/wholelog/internal/fake/authority"
@@ -118,10 +119,24 @@ func (r *rsyslog) start(t *testing.T) {
 // path is that of something in its directory, such as the sockets stream, datagram and bare.
 func (r *rsyslog) path(name string) string { return filepath.Join(r.dir, name) }
 
-// kill ends a life at once (SIGKILL).
-func (r *rsyslog) kill(t *testing.T) {
+// halt stops it with SIGSTOP, and returns when it has stopped. SIGCONT has it go on.
+func (r *rsyslog) halt(t *testing.T) {
 	t.Helper()
-	r.stop(t, os.Kill)
+	r.signal(t, syscall.SIGSTOP)
+	until(t, "all threads have stopped", func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", r.cmd.Process.Pid))
+		if err != nil || len(threads) == 0 {
+			t.Fatal("no threads: ", err)
+		}
+		for _, path := range threads {
+			stat, err := os.ReadFile(path)
+			_, state, _ := bytes.Cut(stat, []byte(") ")) // behind the name
+			if err != nil || len(state) == 0 || state[0] != 'T' {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // messages waits for n messages of this life, behind those it returned before, and returns them.

@@ -129,7 +129,7 @@ func newConfig(t target, o Options) (config, error) {
 		}
 		c.tls.ServerName = cmp.Or(c.tls.ServerName, hostport.ServerName(t.host))
 	}
-	c.header = newHeader(o)
+	c.header = newHeader(o, t.scheme == "unix")
 	if least := c.header.longest() + minText; c.maxSize < least {
 		return config{}, fmt.Errorf("option MaxSize: %d leaves no room behind this header; want at least %d", c.maxSize, least)
 	}

@@ -39,8 +39,9 @@ type header struct {
 	run     string                     // the value of run; "": none
 }
 
-// newHeader makes what o says fit the formats: limits are kept, and what is not printable ASCII becomes an underscore.
-func newHeader(o Options) header {
+// newHeader makes what o says fit the formats: limits are kept, and what is not printable ASCII becomes an underscore. On a local socket
+// RFC 3164 has no HOSTNAME unless somebody asks for one: receivers there (rsyslog's imuxsock, journald) take the first word for the TAG.
+func newHeader(o Options, local bool) header {
 	h := header{rfc3164: o.Format == RFC3164}
 	for s := range h.pri {
 		h.pri[s] = "<" + strconv.Itoa(o.Facility.code()*8+s) + ">"
@@ -62,7 +63,10 @@ func newHeader(o Options) header {
 	app := cmp.Or(o.AppName, filepath.Base(cmp.Or(slices.Concat(os.Args, []string{nilValue})[0], nilValue)))
 	proc := cmp.Or(clean(cmp.Or(o.ProcID, strconv.Itoa(os.Getpid())), maxProcID), nilValue)
 	if h.rfc3164 {
-		h.names = " " + host + " " + cmp.Or(strings.Map(tagChar, clean(app, maxTag)), nilValue)
+		if !local || o.Hostname != "" || o.AppendIP {
+			h.names = " " + host
+		}
+		h.names += " " + cmp.Or(strings.Map(tagChar, clean(app, maxTag)), nilValue)
 		if proc != nilValue {
 			h.names += "[" + strings.Map(tagChar, proc) + "]"
 		}

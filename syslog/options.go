@@ -34,7 +34,8 @@ type Options struct {
 	// record, with a context that is never nil, and must be safe for concurrent use.
 	FromContext func(ctx context.Context) []slog.Attr
 
-	// Format of the messages; 0 means [RFC5424].
+	// Format of the messages; 0 means [RFC5424]. Behind /dev/log are receivers that expect [RFC3164] unless they are told otherwise, and
+	// take the header of an RFC 5424 message for a part of the text.
 	Format Format
 
 	// Framing tells messages of a stream apart; 0 means [FramingAuto]. What the receiver does not expect is lost or mangled, and
@@ -51,7 +52,8 @@ type Options struct {
 
 	// Hostname is HOSTNAME. "" means os.Hostname(), for RFC 3164 without its domain. RFC 3164 has no word for "unknown", and receivers
 	// take a HOSTNAME that does not look like one for the TAG: there all but letters, digits, ".", "-" and "_" becomes "_", of the
-	// last three none stays at the end, and what is then empty becomes "localhost".
+	// last three none stays at the end, and what is then empty becomes "localhost". With unix and RFC 3164 "" leaves HOSTNAME out,
+	// unless AppendIP is set: that is what receivers of local sockets expect.
 	Hostname string
 
 	// ProcID is PROCID. "" means the number of the process.

@@ -173,7 +173,7 @@ func TestLocalIP(t *testing.T) {
 	if got := localIP(nil, errors.New("none")); got != "" {
 		t.Error(got)
 	}
-	h := newHeader(Options{Hostname: strings.Repeat("h", 255), AppendIP: true, Origin: true})
+	h := newHeader(Options{Hostname: strings.Repeat("h", 255), AppendIP: true, Origin: true}, false)
 	if ip := localIP(net.InterfaceAddrs()); ip != "" && (!strings.Contains(h.names, "h,"+ip+" ") || h.origin != `[origin ip="`+ip+`"]`) {
 		t.Errorf("%+v", h)
 	}

@@ -235,8 +235,8 @@ func readable(s string) error {
 
 // bsd is RFC 3164, section 4.1: time, HOSTNAME, TAG, and the number of the process in brackets. For rsyslog a word is a HOSTNAME only if
 // it is made of these characters and ends in a letter or digit; any other is the TAG. An address behind a comma it does not take either,
-// but syslog-ng does, and a sender must ask for that.
-const bsd = `^([A-Z][a-z]{2} [ 123]\d \d\d:\d\d:\d\d) ([\w.-]*[0-9A-Za-z](?:,[\d.a-f:]+)?) ([!-9;-Z\\^-~]{1,32})(?:\[([!-Z\\^-~]+)\])?: `
+// but syslog-ng does, and a sender must ask for that. On local sockets there is no HOSTNAME.
+const bsd = `^([A-Z][a-z]{2} [ 123]\d \d\d:\d\d:\d\d) (?:([\w.-]*[0-9A-Za-z](?:,[\d.a-f:]+)?) )?([!-9;-Z\\^-~]{1,32})(?:\[([!-Z\\^-~]+)\])?: `
 
 func (p *parser) rfc3164(m *Message) error {
 	m.Format = "rfc3164"

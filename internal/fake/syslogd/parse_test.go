@@ -38,6 +38,13 @@ func TestParse(t *testing.T) {
 			"<13>Dec 31 23:59:59 h app: ",
 			Message{Format: "rfc3164", Facility: 1, Severity: 5, Time: time.Date(0, 12, 31, 23, 59, 59, 0, time.Local), Hostname: "h", AppName: "app"},
 		},
+		{
+			"<13>Dec  1 23:59:59 app[7]: two words: three",
+			Message{
+				Format: "rfc3164", Facility: 1, Severity: 5, Time: time.Date(0, 12, 1, 23, 59, 59, 0, time.Local),
+				AppName: "app", ProcID: "7", Text: "two words: three",
+			},
+		},
 	} {
 		got, err := Parse(x.in)
 		if err != nil || !got.Time.Equal(x.want.Time) {
