@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/wholelog/wholelog/chunk"
+	"github.com/wholelog/wholelog/internal/fake/inbox"
 )
 
 // Options of a [Server]. The zero value is the default.
@@ -50,10 +51,10 @@ type Server struct {
 	opts   Options
 	done   chan struct{} // closed when the receiving goroutine has ended
 
-	mu       sync.Mutex
-	messages []Message
-	stats    Stats
-	arrived  chan struct{} // closed and replaced with every message
+	inbox *inbox.Inbox[Message]
+
+	mu    sync.Mutex
+	stats Stats // but for Messages, which the inbox counts
 
 	// These belong to the receiving goroutine.
 	assembler chunk.Assembler
@@ -103,8 +104,9 @@ func Listen(addr string, opts Options) (*Server, error) {
 
 // newServer makes a Server without a socket.
 func newServer(opts Options) *Server {
+	done := make(chan struct{})
 	return &Server{
-		opts: opts, done: make(chan struct{}), arrived: make(chan struct{}), parts: make(map[uint64]*parts),
+		opts: opts, done: done, inbox: inbox.New("gelfd", done, opts.Discard, opts.OnMessage), parts: make(map[uint64]*parts),
 		stats: Stats{Rejected: make(map[Reason]uint64), Dropped: make(map[Fault]uint64)},
 	}
 }
@@ -127,17 +129,15 @@ func (s *Server) Close() error {
 }
 
 // Messages returns the messages so far, in the order they were complete.
-func (s *Server) Messages() []Message {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.messages)
-}
+func (s *Server) Messages() []Message { return s.inbox.Messages() }
 
 // Stats returns the counters.
 func (s *Server) Stats() Stats {
+	messages := s.inbox.Count() // first, because what else is counted of a message was counted before
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats
+	st.Messages = messages
 	st.Rejected, st.Dropped = maps.Clone(st.Rejected), maps.Clone(st.Dropped)
 	return st
 }
@@ -145,21 +145,7 @@ func (s *Server) Stats() Stats {
 // Wait returns when n messages were kept, counted from the start. When ctx ends before, or the server is closed, the error says
 // what was seen instead.
 func (s *Server) Wait(ctx context.Context, n int) error {
-	for {
-		s.mu.Lock()
-		arrived, have := s.arrived, s.stats.Messages
-		s.mu.Unlock()
-		if have >= uint64(n) {
-			return nil
-		}
-		select {
-		case <-arrived:
-		case <-ctx.Done():
-			return fmt.Errorf("gelfd: %d of %d messages: %w (%+v)", have, n, ctx.Err(), s.Stats())
-		case <-s.done:
-			return fmt.Errorf("gelfd: %d of %d messages: %w (%+v)", have, n, net.ErrClosed, s.Stats())
-		}
-	}
+	return s.inbox.Wait(ctx, n, func() string { return fmt.Sprintf("%+v", s.Stats()) })
 }
 
 // receive reads datagrams until the socket is closed, and lets old chunks expire once a second.
@@ -223,29 +209,29 @@ func (s *Server) datagram(d []byte, from netip.AddrPort, now time.Time) {
 // payload judges one whole payload and keeps what is left of it.
 func (s *Server) payload(payload []byte, p *parts, now time.Time) {
 	doc, err := Decode(payload)
-	m := Message{Doc: doc, From: p.from, Sizes: p.sizes, Arrived: now}
 	_, hasHost := doc.Fields["source"]
-	if err == nil {
-		if !hasHost {
-			doc.Fields["source"] = p.from[0].Addr().String()
-		}
-		if _, ok := doc.Fields["timestamp"]; !ok {
-			doc.Fields["timestamp"] = now.UTC().Truncate(time.Millisecond)
-		}
-		if s.opts.OnMessage != nil {
-			s.opts.OnMessage(m)
-		}
+	if !s.count(doc, err, hasHost) {
+		return
 	}
+	if !hasHost {
+		doc.Fields["source"] = p.from[0].Addr().String()
+	}
+	if _, ok := doc.Fields["timestamp"]; !ok {
+		doc.Fields["timestamp"] = now.UTC().Truncate(time.Millisecond)
+	}
+	s.inbox.Put(Message{Doc: doc, From: p.from, Sizes: p.sizes, Arrived: now})
+}
 
+// count counts what came of a payload and says whether it is a message.
+func (s *Server) count(doc Doc, err error, hasHost bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Whole++
 	var r *Reject
 	if errors.As(err, &r) {
 		s.stats.Rejected[r.Reason]++
-		return
+		return false
 	}
-	s.stats.Messages++
 	s.stats.Wrapped += uint64(len(doc.Wrapped))
 	for _, d := range doc.Dropped {
 		s.stats.Dropped[d.Fault]++
@@ -253,11 +239,7 @@ func (s *Server) payload(payload []byte, p *parts, now time.Time) {
 	if !hasHost {
 		s.stats.NoHost++
 	}
-	if !s.opts.Discard {
-		s.messages = append(s.messages, m)
-	}
-	close(s.arrived)
-	s.arrived = make(chan struct{})
+	return true
 }
 
 func (s *Server) expire(now time.Time) {

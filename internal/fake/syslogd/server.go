@@ -10,6 +10,8 @@ import (
 	"net"
 	"slices"
 	"sync"
+
+	"github.com/wholelog/wholelog/internal/fake/inbox"
 )
 
 // Options of a [Server]. The zero value is the default.
@@ -45,12 +47,12 @@ type Server struct {
 	wg     sync.WaitGroup
 	done   chan struct{} // closed by Close
 
-	mu       sync.Mutex
-	messages []Message
-	rejects  []error
-	stats    Stats
-	open     map[net.Conn]bool
-	arrived  chan struct{} // closed and replaced with everything that comes
+	inbox *inbox.Inbox[Message]
+
+	mu      sync.Mutex
+	rejects []error
+	stats   Stats // but for Messages, which the inbox counts
+	open    map[net.Conn]bool
 }
 
 // Listen starts a Server. network is "udp", "tcp", "unixgram" or "unix"; for the first two "" means 127.0.0.1 and any port.
@@ -61,8 +63,9 @@ func Listen(network, addr string, opts Options) (*Server, error) {
 	if opts.Limit == 0 {
 		opts.Limit = 8192
 	}
+	done := make(chan struct{})
 	s := &Server{
-		opts: opts, done: make(chan struct{}), arrived: make(chan struct{}), open: make(map[net.Conn]bool),
+		opts: opts, done: done, inbox: inbox.New("syslogd", done, opts.Discard, opts.OnMessage), open: make(map[net.Conn]bool),
 		stats: Stats{Rejected: make(map[Reason]uint64)},
 	}
 	var err error
@@ -125,11 +128,7 @@ func (s *Server) Hangup() {
 }
 
 // Messages returns the messages so far, in the order they came.
-func (s *Server) Messages() []Message {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.messages)
-}
+func (s *Server) Messages() []Message { return s.inbox.Messages() }
 
 // Rejects returns why messages and streams were refused.
 func (s *Server) Rejects() []error {
@@ -140,9 +139,11 @@ func (s *Server) Rejects() []error {
 
 // Stats returns the counters.
 func (s *Server) Stats() Stats {
+	messages := s.inbox.Count() // first, because what else is counted of a message was counted before
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats
+	st.Messages = messages
 	st.Rejected, st.Conns = maps.Clone(st.Rejected), slices.Clone(st.Conns)
 	return st
 }
@@ -150,21 +151,7 @@ func (s *Server) Stats() Stats {
 // Wait returns when n messages were kept, counted from the start. When ctx ends before, or the server is closed, the error says
 // what was seen instead.
 func (s *Server) Wait(ctx context.Context, n int) error {
-	for {
-		s.mu.Lock()
-		arrived, have := s.arrived, s.stats.Messages
-		s.mu.Unlock()
-		if have >= uint64(n) {
-			return nil
-		}
-		select {
-		case <-arrived:
-		case <-ctx.Done():
-			return fmt.Errorf("syslogd: %d of %d messages: %w (%+v, %v)", have, n, ctx.Err(), s.Stats(), errors.Join(s.Rejects()...))
-		case <-s.done:
-			return fmt.Errorf("syslogd: %d of %d messages: %w", have, n, net.ErrClosed)
-		}
-	}
+	return s.inbox.Wait(ctx, n, func() string { return fmt.Sprintf("%+v, %v", s.Stats(), errors.Join(s.Rejects()...)) })
 }
 
 // datagrams reads datagrams until the socket is closed.
@@ -213,21 +200,15 @@ func (s *Server) stream(c net.Conn, i int) {
 	s.refuse(err)
 }
 
-// refuse counts a refusal and wakes who waits.
+// refuse counts a refusal.
 func (s *Server) refuse(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var r *Reject
 	if errors.As(err, &r) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.stats.Rejected[r.Reason]++
 		s.rejects = append(s.rejects, err)
 	}
-	s.wake()
-}
-
-func (s *Server) wake() {
-	close(s.arrived)
-	s.arrived = make(chan struct{})
 }
 
 // take judges a message that came by the stream conn, or in a datagram when that is negative.
@@ -237,18 +218,11 @@ func (s *Server) take(raw string, conn int) {
 		s.refuse(err)
 		return
 	}
-	if s.opts.OnMessage != nil {
-		s.opts.OnMessage(m)
-	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stats.Messages++
 	s.stats.Bytes += uint64(len(raw))
 	if conn >= 0 {
 		s.stats.Conns[conn].Messages++
 	}
-	if !s.opts.Discard {
-		s.messages = append(s.messages, m)
-	}
-	s.wake()
+	s.mu.Unlock()
+	s.inbox.Put(m)
 }
