@@ -9,11 +9,15 @@ import (
 )
 
 // pendingError returns, and clears, the error that the kernel keeps for a socket; nil when there is none or it cannot tell.
-func pendingError(conn net.Conn) (pending error) {
-	sc, ok := conn.(syscall.Conn)
-	if !ok {
-		return nil
+func pendingError(conn net.Conn) error {
+	if sc, ok := conn.(syscall.Conn); ok {
+		return soError(sc)
 	}
+	return nil
+}
+
+// soError allocates what its closure shares, so it is no part of pendingError.
+func soError(sc syscall.Conn) (pending error) {
 	raw, err := sc.SyscallConn()
 	if err != nil {
 		return nil
