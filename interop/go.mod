@@ -12,5 +12,6 @@ require (
 
 require (
 	github.com/klauspost/compress v1.20.4 // indirect
+	github.com/leodido/ragel-machinery v0.0.0-20190525184631-5f46317e436b // indirect
 	golang.org/x/sys v0.50.0
 )

@@ -7,6 +7,7 @@ import "syscall"
 // What the kernel says, for the tests' fake sockets.
 const (
 	errRefused = syscall.ECONNREFUSED
+	errTooLong = syscall.EMSGSIZE
 	errNoFiles = syscall.EMFILE
 	errNoRoute = syscall.ENETUNREACH
 )

@@ -29,7 +29,7 @@ func outcome(err error) (o ship.Outcome, over bool) {
 	case errors.Is(err, net.ErrClosed), errors.Is(err, context.Canceled):
 		return ship.Outcome{Do: ship.Requeue}, true
 	}
-	return ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseOther, Err: err}, true
+	return ship.Outcome{Do: ship.Requeue, Cause: delivery.CausePeerClosed, Err: err}, true
 }
 
 // Whatever happens to a record, all of them are settled once, in order, and the end of a link is told once.
@@ -59,7 +59,7 @@ func TestRun(t *testing.T) {
 		if got := strings.Join(r.settled, ", "); got != x.want || !errors.Is(err, x.err) || (err == nil) != (x.err == nil) {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
-		if cause := delivery.CauseOther; x.err == broken && ship.CauseOf(err) != cause {
+		if cause := delivery.CausePeerClosed; x.err == broken && ship.CauseOf(err) != cause {
 			t.Errorf("%s: %v", name, ship.CauseOf(err))
 		}
 	}

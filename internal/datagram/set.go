@@ -61,8 +61,9 @@ type Set struct {
 	refused bool      // and not yet past: the flow at next does all the work
 	probed  time.Time // when the first message after a refusal left; zero: not yet
 
-	usedAt  time.Time // when the last message was given a flow
-	unheard []*Flow   // used since anybody listened; several times the same, perhaps
+	pending func(net.Conn) error // what the kernel keeps for a socket
+	usedAt  time.Time            // when the last message was given a flow
+	unheard []*Flow              // used since anybody listened; several times the same, perhaps
 
 	mu     sync.Mutex // for Close, which only reads; so the link's goroutine locks to write and not to read
 	slots  []*Flow    // nil: not open
@@ -71,7 +72,7 @@ type Set struct {
 
 // Open opens the first flow. That sends nothing, and yet fails when the host has no route to the address, or none for its family.
 func Open(ctx context.Context, c Config) (*Set, error) {
-	s := &Set{config: c, slots: make([]*Flow, c.Flows)}
+	s := &Set{config: c, pending: pendingError, slots: make([]*Flow, c.Flows)}
 	if _, err := s.open(ctx, 0, c.Now()); err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func (s *Set) Listen() error {
 		s.unheard = s.unheard[:0]
 	}()
 	for _, f := range s.unheard {
-		err := pendingError(f.conn)
+		err := s.pending(f.conn)
 		if errno.Refused(err) {
 			return err
 		}

@@ -1,10 +1,12 @@
 package datagram
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -175,7 +177,7 @@ func TestNoFlowLeft(t *testing.T) {
 	r.failWrite = map[int]error{1: socketError(errRefused)}
 	r.failDial = map[int]error{2: socketError(errNoFiles)}
 	r.ports(t, 1)
-	if err := r.send(t.Context(), "m"); !errors.Is(err, errNoFiles) || !errors.Is(err, ErrNoFlow) || ship.CauseOf(err) != delivery.CauseOther {
+	if err := r.send(t.Context(), "m"); !errors.Is(err, errNoFiles) || !errors.Is(err, ErrNoFlow) || ship.CauseOf(err) != delivery.CausePeerClosed {
 		t.Errorf("%v", err)
 	}
 	if got := strings.Join(r.settled, ", "); got != "0-1 requeue refused, 0-1 requeue" || len(r.sent) != 0 {
@@ -200,6 +202,7 @@ func TestOneFlowAfterARefusal(t *testing.T) {
 		if got := fmt.Sprint(r.ports(t, 2)); got != "[40005 40005]" {
 			t.Errorf("by %s", got)
 		}
+		<-time.After(hush / 2)
 		r.ports(t, 1) // refused again: the second counts from the next message
 		for _, c := range []struct {
 			wait time.Duration
@@ -252,6 +255,70 @@ func TestOpenAfterClose(t *testing.T) {
 	if err := r.send(t.Context(), "m"); !errors.Is(err, net.ErrClosed) || strings.Join(r.settled, ", ") != "0-1 requeue" {
 		t.Errorf("%v, %v: Close is held against the address", err, r.settled)
 	}
+}
+
+// A set that is closed while it has a flow opens no other, and does not go on with the closed one either.
+func TestPickAfterClose(t *testing.T) {
+	r := newRig(t, 2, time.Minute)
+	r.ports(t, 1)
+	r.set.Close()
+	if f, _, err := r.set.Pick(t.Context()); f != nil || !errors.Is(err, net.ErrClosed) || !EndsLink(err) || len(r.troubles) > 0 {
+		t.Errorf("%v, %v, %v", f, err, r.troubles)
+	}
+}
+
+func TestEndsLink(t *testing.T) {
+	for err, want := range map[error]bool{
+		nil: false, ErrNoFlow: true, net.ErrClosed: true, os.ErrDeadlineExceeded: true, context.Canceled: true, context.DeadlineExceeded: true,
+		errRefused: false, errNoRoute: false, errTooLong: false,
+	} {
+		if err != nil {
+			err = fmt.Errorf("write: %w", err)
+		}
+		if EndsLink(err) != want {
+			t.Errorf("%v: %v", err, !want)
+		}
+	}
+}
+
+// A datagram that is too long says nothing about its flow, which goes on.
+func TestTooLongCostsNoFlow(t *testing.T) {
+	r := newRig(t, 2, time.Minute)
+	r.failWrite = map[int]error{1: socketError(errTooLong)}
+	if err := r.send(t.Context(), "m"); !errors.Is(err, errTooLong) || r.fakes[0].isClosed() {
+		t.Errorf("%v, closed %v", err, r.fakes[0].isClosed())
+	}
+}
+
+// A busy sender remembers no more flows to listen to than there are, and a quiet one hears what the kernel keeps for any of them: a
+// refusal ends the search, anything else is told.
+func TestListen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 3, time.Minute)
+		var asked []net.Conn
+		answers := map[int]error{2: socketError(errTooLong), 5: socketError(errRefused)}
+		r.set.pending = func(c net.Conn) error {
+			asked = append(asked, c)
+			return answers[len(asked)]
+		}
+		r.ports(t, 100)
+		<-time.After(quiet - 1)
+		r.ports(t, 1)
+		if len(asked) > 0 || len(r.set.unheard) != 3 {
+			t.Errorf("%d asked, %d to ask", len(asked), len(r.set.unheard))
+		}
+		<-time.After(quiet)
+		r.ports(t, 2)
+		if len(asked) != 3 || len(r.troubles) != 1 || r.wrongs[0] != delivery.CauseMTU || !errors.Is(r.troubles[0], errTooLong) {
+			t.Errorf("%d asked, %v", len(asked), r.troubles)
+		}
+		<-time.After(quiet)
+		r.settled = nil
+		r.ports(t, 1)
+		if got := strings.Join(r.settled, ", "); len(asked) != 5 || got != "0-1 requeue refused" || !r.fakes[2].isClosed() {
+			t.Errorf("%d asked, %s", len(asked), got)
+		}
+	})
 }
 
 // A quiet sender hears of a refusal before its next message, whichever flow that leaves by, and a busy one does not listen.
