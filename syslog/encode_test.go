@@ -61,6 +61,10 @@ func TestForms(t *testing.T) {
 			0, 1, 0,
 		},
 		{
+			"R83 a control character that slog leaves alone", info("m", slog.String("a\x7f", "\x7f")),
+			`[attrs@32473 a_="\\x7f"] m`, `{"msg":"m","level":"INFO","a\u007f":"\u007f"}`, `m "a\x7f"="\x7f"`, 1, 0, 0,
+		},
+		{
 			"what must be escaped", info(`"]\`, slog.String("k", `a"b]c\d=e f`)),
 			`[attrs@32473 k="a\"b\]c\\d=e f"] "]\`, `{"msg":"\"]\\","level":"INFO","k":"a\"b]c\\d=e f"}`, `"]\ k="a\"b]c\\d=e f"`, 0, 0, 0,
 		},
@@ -222,6 +226,11 @@ func TestRFC3164(t *testing.T) {
 			t.Errorf("\n got %s\nwant %s", got, want)
 		}
 		parsed(t, got)
+	}
+	away := info("m")
+	away.Time = noon.In(time.FixedZone("X", 19_800)) // the format has no zone: it is local time, whatever the record's own is
+	if got, _ := encode(testHandler(t, Options{Format: RFC3164}), away); got != "<134>"+noon.Local().Format(time.Stamp)+" h app[7]: m" {
+		t.Error(got)
 	}
 	seq := testHandler(t, Options{Format: RFC3164, Attrs: AttrsJSON, Sequence: true})
 	if got, tally := encodeContext(t.Context(), seq, info("m", slog.Int("seq", 1), slog.Int("run", 2)), 1); !strings.HasSuffix(got, `,"seq_":1,"run_":2}`) || tally.repaired != 2 {

@@ -220,6 +220,28 @@ func TestOptionsAreCopied(t *testing.T) {
 	}
 }
 
+// What options say of connections reaches what opens them, and of the user's TLSConfig a copy, for the target's host.
+func TestOptionsReachTheTransport(t *testing.T) {
+	own := &tls.Config{MinVersion: tls.VersionTLS13}
+	c, err := newConfig(target{scheme: "tls", host: "h.test", port: "1"}, Options{
+		SendBuffer: 8192, ConnsPerAddr: 3, ConnAge: time.Minute, TLSConfig: own, Delivery: delivery.Options{SendTimeout: time.Second},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := c.newStream("").Limits()
+	if l.Window != 2*8192+l.BatchBytes || l.LinksPerAddr != 3 || l.MaxAge != time.Minute || c.sendTimeout != time.Second {
+		t.Errorf("%+v, %+v", l, c)
+	}
+	if own.ServerName != "" || c.tls.ServerName != "h.test" || c.tls.MinVersion != tls.VersionTLS13 {
+		t.Errorf("ours %q, the user's %q", c.tls.ServerName, own.ServerName)
+	}
+	own.ServerName = "other.test"
+	if c, err = newConfig(c.target, Options{TLSConfig: own, ConnAge: -1}); err != nil || c.tls.ServerName != "other.test" || c.newStream("").Limits().MaxAge != 0 {
+		t.Errorf("%v, %+v", err, c)
+	}
+}
+
 // The strict parser is a fake of ours; a message of every option at once keeps it honest about order.
 func TestEveryOptionAtOnce(t *testing.T) {
 	h := testHandler(t, Options{Sequence: true, Origin: true, AppendIP: true, BOM: true, MsgID: "id", Facility: Audit, SDID: "app@32473.7"})
