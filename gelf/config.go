@@ -221,13 +221,7 @@ func (c *config) connTo(t target) connConfig {
 		conn.tls = nil
 		return conn
 	}
-	conn.tls = conn.tls.Clone()
-	if conn.tls == nil {
-		conn.tls = new(tls.Config)
-	}
-	if conn.tls.ServerName == "" {
-		conn.tls.ServerName = hostport.ServerName(t.host)
-	}
+	conn.tls = hostport.TLS(conn.tls, t.host)
 	return conn
 }
 

@@ -1,7 +1,6 @@
 package gelf_test
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -40,25 +39,6 @@ func quickly(o delivery.Options) delivery.Options {
 		o.OnError = func(error) {}
 	}
 	return o
-}
-
-func handlerOf(t testing.TB, target string, o gelf.Options) *gelf.Handler {
-	t.Helper()
-	h, err := gelf.NewHandler(target, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { h.Close() })
-	return h
-}
-
-func flushed(t testing.TB, h *gelf.Handler) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := h.Flush(ctx); err != nil {
-		t.Fatalf("%v; %+v", err, h.Stats())
-	}
 }
 
 // R33: a certificate that is not good ends the matter before a byte of a request, and the error says what is wrong with it.

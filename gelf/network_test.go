@@ -47,6 +47,27 @@ func place(t *testing.T) string {
 	return addr
 }
 
+// handlerOf returns a handler that is closed when t ends.
+func handlerOf(t testing.TB, target string, o gelf.Options) *gelf.Handler {
+	t.Helper()
+	h, err := gelf.NewHandler(target, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+// flushed waits until nothing is pending, for a minute at most.
+func flushed(t testing.TB, h *gelf.Handler) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := h.Flush(ctx); err != nil {
+		t.Fatalf("%v; %+v", err, h.Stats())
+	}
+}
+
 // wait polls until done, or fails the test with what say says.
 func wait(t *testing.T, done func() bool, say func() string) {
 	t.Helper()

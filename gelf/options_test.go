@@ -193,31 +193,6 @@ func TestResolveOptionsOfTheFallback(t *testing.T) {
 	}
 }
 
-// The name that is verified is the user's where there is one; the configuration that was given stays as it is.
-func TestServerName(t *testing.T) {
-	mine := &tls.Config{ServerName: "other.test"}
-	for _, x := range []struct {
-		host string
-		conf *tls.Config
-		want string
-	}{
-		{"h", nil, "h"},
-		{"h.", &tls.Config{}, "h"},
-		{"192.0.2.1", nil, "192.0.2.1"},
-		{"fe80::1%eth0", nil, "fe80::1"},
-		{"h", mine, "other.test"},
-	} {
-		to := target{scheme: "https", host: x.host, port: "1"}
-		c, err := newConfig(to, Options{TLSConfig: x.conf})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := c.connTo(to).tls; got.ServerName != x.want || got == x.conf || x.conf != nil && x.conf != mine && x.conf.ServerName != "" {
-			t.Errorf("%s: %q, want %q", x.host, got.ServerName, x.want)
-		}
-	}
-}
-
 func TestR82_PrintingMasksSecrets(t *testing.T) {
 	o := Options{
 		Host: "h", ChunkSize: 1420, Compression: CompressGzip, Fallback: "https://user:s3cret@h:1/gelf",

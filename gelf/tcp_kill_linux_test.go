@@ -114,7 +114,7 @@ func TestNodeKilledThreeTimes(t *testing.T) {
 	a := &arrivals{got: make(map[int]int)}
 	p := startProcess(t, place(t), a)
 	others := tcpNodes(t, 2, nil)
-	h := tcpHandler(t, "tcp://graylog.test:12201", &gelf.Options{
+	h := handlerOf(t, "tcp://graylog.test:12201", gelf.Options{
 		Resolve: resolve.Options{
 			Resolver: resolve.Static(p.addr, others[0].Addr().String(), others[1].Addr().String()),
 			// It ends the time for which an address is left alone after failures, up to half a minute.

@@ -47,33 +47,13 @@ func over(nodes ...*gelfd.TCPServer) resolve.Options {
 	return resolve.Options{Resolver: resolve.Static(addrs...)}
 }
 
-func tcpHandler(t testing.TB, target string, o *gelf.Options) *gelf.Handler {
-	t.Helper()
-	h, err := gelf.NewHandler(target, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { h.Close() })
-	return h
-}
-
-// flush waits for a minute at most.
-func flush(t testing.TB, h *gelf.Handler) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := h.Flush(ctx); err != nil {
-		t.Fatalf("%v; %+v", err, h.Stats())
-	}
-}
-
 // connected opens the connections to all nodes: each has delivered something when it returns.
 func connected(t *testing.T, h *gelf.Handler, nodes []*gelfd.TCPServer) {
 	t.Helper()
 	log := slog.New(h)
 	all := func() bool {
 		log.Info("first")
-		flush(t, h)
+		flushed(t, h)
 		for _, n := range nodes {
 			if n.Stats().Messages == 0 {
 				return false
@@ -97,7 +77,7 @@ func connected(t *testing.T, h *gelf.Handler, nodes []*gelfd.TCPServer) {
 func TestR45_Thirds(t *testing.T) {
 	for _, per := range []int{1, 2} {
 		nodes := tcpNodes(t, 3, nil)
-		h := tcpHandler(t, "tcp://graylog.test:12201", &gelf.Options{
+		h := handlerOf(t, "tcp://graylog.test:12201", gelf.Options{
 			Resolve: over(nodes...), ConnsPerAddr: per, Delivery: delivery.Options{RecordRate: 5000, MaxBlock: time.Minute},
 		})
 		connected(t, h, nodes)
@@ -110,7 +90,7 @@ func TestR45_Thirds(t *testing.T) {
 		for i := range count {
 			log.Info("balanced", "n", i)
 		}
-		flush(t, h)
+		flushed(t, h)
 		wait(t, func() bool {
 			sum := 0
 			for i, n := range nodes {
@@ -143,7 +123,7 @@ func TestR45_Thirds(t *testing.T) {
 // R59, R57: what one goroutine logs arrives in its order on one connection, and what many log arrives whole.
 func TestR57_R59_OrderAndWholeness(t *testing.T) {
 	node := tcpNode(t, gelfd.TCPOptions{})
-	h := tcpHandler(t, "tcp://"+node.Addr().String(), &gelf.Options{Delivery: delivery.Options{MaxBlock: time.Minute}})
+	h := handlerOf(t, "tcp://"+node.Addr().String(), gelf.Options{Delivery: delivery.Options{MaxBlock: time.Minute}})
 	var wg sync.WaitGroup
 	for g := range 50 {
 		wg.Go(func() {
@@ -176,13 +156,13 @@ func TestR57_R59_OrderAndWholeness(t *testing.T) {
 // The first message after the peer closed an idle connection arrives, though the kernel would take it for the dead one.
 func TestFirstMessageAfterAnIdleClose(t *testing.T) {
 	node := tcpNode(t, gelfd.TCPOptions{})
-	h := tcpHandler(t, "tcp://"+node.Addr().String(), &gelf.Options{Delivery: delivery.Options{
+	h := handlerOf(t, "tcp://"+node.Addr().String(), gelf.Options{Delivery: delivery.Options{
 		OnError: func(error) {}, Backoff: jitter.Backoff{Max: 10 * time.Millisecond},
 	}})
 	log := slog.New(h)
 	for i := 1; i <= 5; i++ {
 		log.Info("after a pause", "n", i)
-		flush(t, h)
+		flushed(t, h)
 		if err := node.Wait(t.Context(), i); err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +178,7 @@ func TestFirstMessageAfterAnIdleClose(t *testing.T) {
 // The same in Sync mode, where the log call itself goes on to the next address: no call fails, noticed in time or not.
 func TestSyncAfterAnIdleClose(t *testing.T) {
 	nodes := tcpNodes(t, 2, nil)
-	h := tcpHandler(t, "tcp://graylog.test:12201", &gelf.Options{Resolve: over(nodes...), Delivery: delivery.Options{
+	h := handlerOf(t, "tcp://graylog.test:12201", gelf.Options{Resolve: over(nodes...), Delivery: delivery.Options{
 		Sync: true, SyncTimeout: time.Minute, OnError: func(error) {},
 	}})
 	const n = 20
@@ -220,7 +200,7 @@ func TestSyncAfterAnIdleClose(t *testing.T) {
 func TestR46_StalledPeer(t *testing.T) {
 	deaf := tcpNode(t, gelfd.TCPOptions{Deaf: true, Options: gelfd.Options{RcvBuf: 4 << 10}})
 	nodes := append(tcpNodes(t, 2, nil), deaf)
-	h := tcpHandler(t, "tcp://graylog.test:12201", &gelf.Options{
+	h := handlerOf(t, "tcp://graylog.test:12201", gelf.Options{
 		Resolve: over(nodes...),
 		Delivery: delivery.Options{
 			QueueBytes: 1 << 20, MaxBlock: time.Minute, SendTimeout: 2 * time.Second, OnError: func(error) {},
@@ -253,7 +233,7 @@ func TestR46_StalledPeer(t *testing.T) {
 	if s := h.Stats(); s.PendingBytes > 1<<20 {
 		t.Errorf("%d bytes pending", s.PendingBytes)
 	}
-	flush(t, h)
+	flushed(t, h)
 	s := h.Stats()
 	if s.Delivered != uint64(n) || s.Dropped != 0 || row().Errors[delivery.CauseTimeout] == 0 {
 		t.Errorf("of %d: %+v", n, s)
@@ -267,7 +247,7 @@ func TestR46_StalledPeer(t *testing.T) {
 // R37, R40: the record that was being written when the stream broke is sent again, whole.
 func TestR37_ConnectionsThatBreak(t *testing.T) {
 	nodes := tcpNodes(t, 2, nil)
-	h := tcpHandler(t, "tcp://graylog.test:12201", &gelf.Options{
+	h := handlerOf(t, "tcp://graylog.test:12201", gelf.Options{
 		Resolve: over(nodes...),
 		Delivery: delivery.Options{
 			MaxBlock: time.Minute, OnError: func(error) {}, Backoff: jitter.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond},
@@ -278,13 +258,13 @@ func TestR37_ConnectionsThatBreak(t *testing.T) {
 	for i := range n {
 		log.Info("m", "n", i)
 		if i%500 == 499 {
-			flush(t, h)
+			flushed(t, h)
 			read := func() bool { return nodes[0].Stats().Messages+nodes[1].Stats().Messages >= uint64(i+1) }
 			wait(t, read, func() string { return fmt.Sprintf("%+v", h.Stats()) })
 			nodes[i/500%2].Hangup()
 		}
 	}
-	flush(t, h)
+	flushed(t, h)
 	if err := h.Close(); err != nil {
 		t.Error(err)
 	}
@@ -306,7 +286,7 @@ func TestR37_ConnectionsThatBreak(t *testing.T) {
 // A connection that has reached its age is replaced between messages; nothing is lost and nothing comes twice.
 func TestConnAge(t *testing.T) {
 	node := tcpNode(t, gelfd.TCPOptions{})
-	h := tcpHandler(t, "tcp://"+node.Addr().String(), &gelf.Options{ConnAge: 20 * time.Millisecond})
+	h := handlerOf(t, "tcp://"+node.Addr().String(), gelf.Options{ConnAge: 20 * time.Millisecond})
 	log := slog.New(h)
 	n := 0
 	wait(t, func() bool {
@@ -337,7 +317,7 @@ func TestConnAge(t *testing.T) {
 // NUL is escaped.
 func TestServerNeverClosesForOurMessages(t *testing.T) {
 	node := tcpNode(t, gelfd.TCPOptions{})
-	h := tcpHandler(t, "tcp://"+node.Addr().String(), &gelf.Options{Delivery: delivery.Options{QueueBytes: 64 << 20}})
+	h := handlerOf(t, "tcp://"+node.Addr().String(), gelf.Options{Delivery: delivery.Options{QueueBytes: 64 << 20}})
 	log := slog.New(h)
 	log.Info("")
 	log.Info("a\x00b", "k\x00", "v\x00")
@@ -377,7 +357,7 @@ func TestR33_TLS(t *testing.T) {
 			nodes := tcpNodes(t, 3, &tls.Config{Certificates: []tls.Certificate{tc.cert}})
 			var mu sync.Mutex
 			var told []string
-			h := tcpHandler(t, "tls://graylog.test:12201", &gelf.Options{
+			h := handlerOf(t, "tls://graylog.test:12201", gelf.Options{
 				Resolve: over(nodes...), TLSConfig: &tls.Config{RootCAs: tc.roots.Pool()},
 				Delivery: delivery.Options{
 					CloseTimeout: 100 * time.Millisecond, Backoff: jitter.Backoff{Base: time.Millisecond, Max: 10 * time.Millisecond},
@@ -425,11 +405,11 @@ func TestR36_ClientCertificate(t *testing.T) {
 	node := tcpNode(t, gelfd.TCPOptions{TLS: &tls.Config{
 		Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool(),
 	}})
-	h := tcpHandler(t, "tls://"+node.Addr().String(), &gelf.Options{TLSConfig: &tls.Config{
+	h := handlerOf(t, "tls://"+node.Addr().String(), gelf.Options{TLSConfig: &tls.Config{
 		RootCAs: ca.Pool(), Certificates: []tls.Certificate{ca.Issue(time.Hour, "client.test")},
 	}})
 	slog.New(h).Info("m")
-	flush(t, h)
+	flushed(t, h)
 	if err := node.Wait(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +421,7 @@ func TestR36_ClientCertificate(t *testing.T) {
 // R38, R39: a receiver that is down at the start and comes late, and again, needs no restart of ours.
 func TestR38_R39_ReceiverComesLate(t *testing.T) {
 	addr := place(t)
-	h := tcpHandler(t, "tcp://"+addr, &gelf.Options{Delivery: delivery.Options{
+	h := handlerOf(t, "tcp://"+addr, gelf.Options{Delivery: delivery.Options{
 		OnError: func(error) {}, Backoff: jitter.Backoff{Base: time.Millisecond, Max: 10 * time.Millisecond},
 	}})
 	log := slog.New(h)
@@ -454,7 +434,7 @@ func TestR38_R39_ReceiverComesLate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		flush(t, h)
+		flushed(t, h)
 		if err := node.Wait(t.Context(), 1); err != nil {
 			t.Error(err)
 		}

@@ -123,11 +123,7 @@ func newConfig(t target, o Options) (config, error) {
 		}
 	}
 	if t.scheme == "tls" {
-		c.tls = o.TLSConfig.Clone()
-		if c.tls == nil {
-			c.tls = new(tls.Config)
-		}
-		c.tls.ServerName = cmp.Or(c.tls.ServerName, hostport.ServerName(t.host))
+		c.tls = hostport.TLS(o.TLSConfig, t.host)
 	}
 	c.header = newHeader(o, t.scheme == "unix")
 	if least := c.header.longest() + minText; c.maxSize < least {

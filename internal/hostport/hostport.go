@@ -4,6 +4,7 @@
 package hostport
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -101,9 +102,15 @@ func Resolver(hostport string) (resolve.Resolver, error) {
 	return r, nil
 }
 
-// ServerName is the name that a certificate must be for: that of the host as DNS writes it, without the final dot. A zone means
-// something on this host only. Of an IP address no SNI is sent, and the certificate must list it.
-func ServerName(host string) string {
-	name, _, _ := strings.Cut(strings.TrimSuffix(host, "."), "%")
-	return name
+// TLS returns what a connection to host is encrypted with: a copy of c, which may be nil. Its ServerName, when c has none, is the host as
+// DNS writes it, without the final dot; a zone means something on this host only. Of an IP address no SNI is sent, and the certificate
+// must list it.
+func TLS(c *tls.Config, host string) *tls.Config {
+	if c = c.Clone(); c == nil {
+		c = new(tls.Config)
+	}
+	if c.ServerName == "" {
+		c.ServerName, _, _ = strings.Cut(strings.TrimSuffix(host, "."), "%")
+	}
+	return c
 }

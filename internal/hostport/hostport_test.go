@@ -1,6 +1,7 @@
 package hostport
 
 import (
+	"crypto/tls"
 	"fmt"
 	"strings"
 	"testing"
@@ -63,10 +64,17 @@ func TestResolver(t *testing.T) {
 	}
 }
 
-func TestServerName(t *testing.T) {
+// The name that is verified is the user's where there is one; the configuration that was given stays as it is.
+func TestTLS(t *testing.T) {
 	for in, want := range map[string]string{"h": "h", "h.": "h", "192.0.2.1": "192.0.2.1", "fe80::1%eth0": "fe80::1"} {
-		if got := ServerName(in); got != want {
-			t.Errorf("%s: %q, want %q", in, got, want)
+		for _, c := range []*tls.Config{nil, {MinVersion: tls.VersionTLS13}} {
+			got := TLS(c, in)
+			if got.ServerName != want || got == c || c != nil && (c.ServerName != "" || got.MinVersion != c.MinVersion) {
+				t.Errorf("%s: %q, want %q", in, got.ServerName, want)
+			}
+		}
+		if got := TLS(&tls.Config{ServerName: "other.test"}, in); got.ServerName != "other.test" {
+			t.Errorf("%s: %q in place of the user's", in, got.ServerName)
 		}
 	}
 }
