@@ -27,6 +27,7 @@ const (
 	maxSendBuffer     = 1 << 30
 	defaultSend       = 10 * time.Second
 	defaultFlows      = 16
+	maxFlows          = 1024 // no balancer has more nodes to reach, and a process may have no more descriptors
 	defaultFlowAge    = time.Minute
 	defaultSDID       = "attrs@32473" // the enterprise number for examples (RFC 5612), since attributes belong to nobody's
 )
@@ -76,8 +77,8 @@ func newConfig(t target, o Options) (config, error) {
 		sendTimeout: cmp.Or(o.Delivery.SendTimeout, defaultSend),
 		sendBuffer:  o.SendBuffer,
 		perAddr:     cmp.Or(o.ConnsPerAddr, 1),
-		flows:       defaultFlows,
-		flowAge:     defaultFlowAge,
+		flows:       cmp.Or(o.Flows, defaultFlows),
+		flowAge:     cmp.Or(o.FlowAge, defaultFlowAge),
 		connAge:     max(cmp.Or(o.ConnAge, defaultConnAge), 0),
 	}
 	switch {
@@ -95,6 +96,12 @@ func newConfig(t target, o Options) (config, error) {
 		return config{}, fmt.Errorf("option SDID: is not name@number of at most %d characters", maxName)
 	case o.Replay != 0:
 		return config{}, fmt.Errorf("option Replay: %d: not available in this version", o.Replay)
+	case o.Flows < 0:
+		return config{}, fmt.Errorf("option Flows: %d is negative", o.Flows)
+	case o.Flows > maxFlows:
+		return config{}, fmt.Errorf("option Flows: %d is more than %d", o.Flows, maxFlows)
+	case o.FlowAge < 0:
+		return config{}, fmt.Errorf("option FlowAge: %v is negative", o.FlowAge)
 	case o.SendBuffer != 0 && o.SendBuffer < minSendBuffer:
 		return config{}, fmt.Errorf("option SendBuffer: %d is below %d", o.SendBuffer, minSendBuffer)
 	case o.SendBuffer > maxSendBuffer:
@@ -140,6 +147,7 @@ func validSDID(id string) bool {
 // unusable returns an error for an option that has a value but no meaning for the scheme of t, or for the format.
 func (o Options) unusable(t target) error {
 	var (
+		datagrams = []string{"udp"}
 		framed    = []string{"tcp", "tls", "unix"}
 		conns     = []string{"tcp", "tls"}
 		encrypted = []string{"tls"}
@@ -151,6 +159,8 @@ func (o Options) unusable(t target) error {
 		schemes []string
 	}{
 		{"Framing", o.Framing != FramingAuto, framed},
+		{"Flows", o.Flows != 0, datagrams},
+		{"FlowAge", o.FlowAge != 0, datagrams},
 		{"SendBuffer", o.SendBuffer != 0, conns},
 		{"ConnsPerAddr", o.ConnsPerAddr != 0, conns},
 		{"ConnAge", o.ConnAge != 0, conns},

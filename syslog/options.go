@@ -96,6 +96,15 @@ type Options struct {
 	// kernel had not acknowledged is. Other values are not available in this version.
 	Replay int
 
+	// Flows is the number of UDP source ports towards each address, opened as messages need them and used in turn. A load balancer
+	// keeps each at one of the nodes behind the address, so more of them reach more nodes; 1 keeps the order that the network keeps.
+	// 0 means 16; at most 1024, negative is an error. With udp only.
+	Flows int
+
+	// FlowAge is the time after which a source port is replaced, between messages, ±20 %. A balancer does not move a busy one away
+	// from a node that is leaving. 0 means 60 s; negative is an error. With udp only.
+	FlowAge time.Duration
+
 	// SendBuffer is SO_SNDBUF of each connection in bytes, which bounds what a connection can swallow while it dies. 0 means
 	// 256 KiB; from 4096 to 1 GiB. With tcp and tls only.
 	SendBuffer int

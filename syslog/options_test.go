@@ -68,6 +68,9 @@ func TestWrongOptions(t *testing.T) {
 		"option Replay: 1024: not available in this version":             {Replay: 1024},
 		"option SendBuffer: 4095 is below 4096":                          {SendBuffer: 4095},
 		"option SendBuffer: 1073741825 is more than 1073741824":          {SendBuffer: 1<<30 + 1},
+		"option Flows: -1 is negative":                                   {Flows: -1},
+		"option Flows: 1025 is more than 1024":                           {Flows: 1025},
+		"option FlowAge: -1ns is negative":                               {FlowAge: -1},
 		"option ConnsPerAddr: -1 is negative":                            {ConnsPerAddr: -1},
 		"option ConnsPerAddr: 257 is more than 256":                      {ConnsPerAddr: 257},
 		"option MsgID: does not apply to RFC 3164":                       {MsgID: "x", Format: RFC3164},
@@ -99,6 +102,8 @@ func TestOptionsBelongToSchemes(t *testing.T) {
 	}{
 		"Framing":          {Options{Framing: Newline}, "tcp tls unix"},
 		"SendBuffer":       {Options{SendBuffer: 4096}, "tcp tls"},
+		"Flows":            {Options{Flows: 1024}, "udp"},
+		"FlowAge":          {Options{FlowAge: 1}, "udp"},
 		"ConnsPerAddr":     {Options{ConnsPerAddr: 2}, "tcp tls"},
 		"ConnAge":          {Options{ConnAge: -1}, "tcp tls"},
 		"TLSConfig":        {Options{TLSConfig: &tls.Config{}}, "tls"},

@@ -31,20 +31,7 @@ func TestFlowsReachNodesBehindABalancer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := named(Options{})
-		to, err := parseTarget("udp://" + lb.VIPs()[0].String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := newConfig(to, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.flows = flows
-		if o.Resolve.Resolver, err = to.resolver(); err != nil {
-			t.Fatal(err)
-		}
-		h := newHandler(c, c.route(newUDP(&c), o.Resolve, o.Delivery), o.Delivery)
+		h := dialled(t, "udp://"+lb.VIPs()[0].String(), Options{Flows: flows})
 		got := func() (sum uint64) {
 			for _, s := range nodes {
 				sum += s.Stats().Messages

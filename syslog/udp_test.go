@@ -128,4 +128,7 @@ func TestUDPLimits(t *testing.T) {
 	if want := (ship.Limits{LinksPerAddr: 1, BatchBytes: 65536, Blind: true}); tr.Limits() != want || tr.flows != 16 || tr.flowAge != time.Minute {
 		t.Errorf("%+v, %+v", tr.Limits(), tr)
 	}
+	if c, err = newConfig(c.target, Options{Flows: 3, FlowAge: time.Hour}); err != nil || newUDP(&c).flows != 3 || newUDP(&c).flowAge != time.Hour {
+		t.Errorf("%+v, %v", c, err)
+	}
 }
