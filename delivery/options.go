@@ -69,8 +69,8 @@ type Options struct {
 	// transport may keep a reader for each open connection). For processes that may be frozen or killed after any log call.
 	Sync bool
 
-	// SyncTimeout is the longest Handle may take with Sync: each usable address is tried once, then the record is dropped with
-	// ReasonSyncFailed. 0 means 2 s. Without Sync it has no effect.
+	// SyncTimeout is the longest Handle may take with Sync: each usable address is tried once, and once more where the
+	// connection that was open was dead; then the record is dropped with ReasonSyncFailed. 0 means 2 s. Without Sync it has no effect.
 	SyncTimeout time.Duration
 
 	// Summary sends one record at slog.LevelWarn through the handler itself after losses, at most every 10 s, that says how many

@@ -11,7 +11,8 @@ import (
 )
 
 // putSync sends one record on the caller's goroutine: it has the due link for itself, sends a batch of one and waits for its
-// outcome, at each usable address once. There is no dispatcher and no queue, and no timer that outlives the call.
+// outcome, at each usable address once, and once more by a new link where the open one was dead. There is no dispatcher and no queue, and
+// no timer that outlives the call.
 func (e *Engine) putSync(level slog.Level, data []byte) error {
 	until := time.Now().Add(e.opts.SyncTimeout)
 	defer e.hooks.flushSync()
@@ -97,10 +98,10 @@ func (e *Engine) trySync(ctx context.Context, rt *route, r *Rec) delivery.Drop {
 		}
 	}
 	d := delivery.Drop{Reason: delivery.ReasonNoEndpoint, Err: delivery.ErrNoEndpoint}
-	tried := make(map[netip.AddrPort]bool)
+	tried, again := make(map[netip.AddrPort]bool), make(map[netip.AddrPort]bool)
 	for s, left := e.dueSync(rt, tried); s != nil; s, left = e.dueSync(rt, tried) {
 		e.closeLeaving(ctx)
-		o := s.trySend(ctx, left, r)
+		o, stale := s.trySend(ctx, left, r)
 		d.Addr, d.Err = s.ep.addr, o.Err
 		switch o.Do {
 		case Delivered:
@@ -125,6 +126,10 @@ func (e *Engine) trySync(ctx context.Context, rt *route, r *Rec) delivery.Drop {
 				d.Err = err
 			}
 			return d
+		}
+		if stale && !again[s.ep.addr] {
+			again[s.ep.addr] = true
+			delete(tried, s.ep.addr) // it rests now, so the others go first
 		}
 	}
 	return d

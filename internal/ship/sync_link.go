@@ -18,7 +18,7 @@ const leastTime = 5 * time.Millisecond
 var errTurn = errors.New("the link was in use")
 
 // trySend is sendSync within this address's share of the time that ctx has left, so that one that hangs does not take it all.
-func (s *slot) trySend(ctx context.Context, left int, r *Rec) Outcome {
+func (s *slot) trySend(ctx context.Context, left int, r *Rec) (o Outcome, stale bool) {
 	if end, ok := ctx.Deadline(); ok && left > 1 {
 		share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
 		defer cancel()
@@ -27,12 +27,13 @@ func (s *slot) trySend(ctx context.Context, left int, r *Rec) Outcome {
 	return s.sendSync(ctx, r)
 }
 
-// sendSync sends r through s, which it has for itself meanwhile, and returns what became of it.
-func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
+// sendSync sends r through s, which it has for itself meanwhile, and returns what became of it. stale is a link that had been open and
+// broke: what its peer closed while nobody looked says nothing of a new one.
+func (s *slot) sendSync(ctx context.Context, r *Rec) (o Outcome, stale bool) {
 	rt, e := s.route, s.route.eng
-	link, err := s.linkSync(ctx)
+	link, was, err := s.linkSync(ctx)
 	if errors.Is(err, errTurn) {
-		return Outcome{Do: Requeue} // others were using the link: no evidence against the address
+		return Outcome{Do: Requeue}, false // others were using the link: no evidence against the address
 	}
 	if err != nil {
 		o := Outcome{Do: Requeue, Cause: CauseOf(err), Err: err}
@@ -40,7 +41,7 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 		rt.fail(s.ep, o.Cause, o.Err, 0)
 		e.links.Unlock()
 		e.observe(s, o, false)
-		return o
+		return o, false
 	}
 	defer s.yield()
 	b := &Batch{recs: []*Rec{r}, slot: s, open: 1, answered: make(chan struct{})}
@@ -64,7 +65,7 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 	}
 	e.links.Lock()
 	b.dead = true
-	o := Outcome{Do: Resend, Err: err}
+	o = Outcome{Do: Resend, Err: err}
 	if b.answer != nil {
 		o = *b.answer
 		var f *Fault
@@ -96,16 +97,16 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) Outcome {
 	}
 	e.links.Unlock()
 	e.observe(s, o, proof)
-	return o
+	return o, was && err != nil && ctx.Err() == nil
 }
 
-// linkSync waits for its turn at s and returns the open link, or opens one. Without an error the turn is the caller's.
-func (s *slot) linkSync(ctx context.Context) (link Link, err error) {
+// linkSync waits for its turn at s and returns the link, which was open or is opened now. Without an error the turn is the caller's.
+func (s *slot) linkSync(ctx context.Context) (link Link, was bool, err error) {
 	e := s.route.eng
 	select {
 	case s.turnstile <- struct{}{}:
 	case <-ctx.Done():
-		return nil, errTurn
+		return nil, false, errTurn
 	}
 	defer func() {
 		if err != nil {
@@ -120,17 +121,18 @@ func (s *slot) linkSync(ctx context.Context) (link Link, err error) {
 	link = s.link
 	e.links.Unlock()
 	if link != nil && late(ctx) {
-		return nil, errTurn
+		return nil, false, errTurn
 	}
 	if link != nil {
-		return link, nil
+		return link, true, nil
 	}
 	if old != nil {
 		parting, cancel := brief(ctx)
 		s.goodbye(parting, old)
 		cancel()
 	}
-	return s.dialSync(ctx)
+	link, err = s.dialSync(ctx)
+	return link, false, err
 }
 
 // dialSync opens the link of s, when no other link of its address is being opened.
@@ -200,7 +202,7 @@ func (e *Engine) readySync(caller context.Context) error {
 	tried := make(map[netip.AddrPort]bool)
 	err := delivery.ErrNoEndpoint
 	for s, _ := e.dueSync(e.routes[0], tried); s != nil; s, _ = e.dueSync(e.routes[0], tried) {
-		if _, err = s.linkSync(ctx); err == nil {
+		if _, _, err = s.linkSync(ctx); err == nil {
 			s.yield()
 			return nil
 		}

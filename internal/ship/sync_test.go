@@ -155,3 +155,42 @@ func TestSyncTimeoutEndsASendThatHangs(t *testing.T) {
 		})
 	}
 }
+
+// A receiver may close idle links at all addresses at once, and Sync mode notices with the next record: no call fails for it. One that
+// breaks new links too costs two tries and no more.
+func TestSyncDeadLinksAtAllAddresses(t *testing.T) {
+	for _, c := range []struct {
+		fresh     bool // a new link works
+		delivered uint64
+		dials     int // of both addresses
+	}{{true, 3, 3}, {false, 2, 4}} {
+		synctest.Test(t, func(t *testing.T) {
+			net, a := newFakeNet(Limits{}), addrs(2)
+			old := make(map[*fakeLink]bool)
+			broken := false
+			net.send = func(l *fakeLink, b *Batch) error {
+				if broken && (old[l] || !c.fresh) {
+					return errLinkClosed
+				}
+				old[l] = true
+				l.deliver(b)
+				return nil
+			}
+			e := newTestEngine(net, delivery.Options{Sync: true, OnError: func(error) {}, OnDrop: func(delivery.Drop) {}}, resolveTo(a...))
+			for i := range 3 {
+				broken = i == 2
+				if err := e.Put(slog.LevelInfo, []byte("m")); (err == nil) != (i < int(c.delivered)) {
+					t.Errorf("record %d: %v", i, err)
+				}
+			}
+			s := e.Stats()
+			balanced(t, s)
+			_, dials0 := net.counts(a[0])
+			_, dials1 := net.counts(a[1])
+			if s.Delivered != c.delivered || dials0+dials1 != c.dials {
+				t.Errorf("%d and %d dials, %+v", dials0, dials1, s)
+			}
+			_ = e.Close()
+		})
+	}
+}
