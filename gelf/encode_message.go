@@ -10,11 +10,9 @@ import (
 // message appends short_message, which is the first line of s that is not blank, and full_message when s has more.
 func (e *encoder) message(s string) {
 	// Nearly all texts are one line without anything to trim, escape or cut. (A line end is not clean.)
-	if b := append(e.buf, `,`+shortKey+`:`...); !mayBeBlank(s) && s[len(s)-1] > ' ' && len(s) < e.limit-len(b) {
-		if b, whole := attrs.AppendQuoted(b, s); whole {
-			e.buf = b
-			return
-		}
+	if b := append(e.buf, `,`+shortKey+`:"`...); !mayBeBlank(s) && s[len(s)-1] > ' ' && len(s) < e.limit-len(b) && attrs.Clean(s) {
+		e.buf = append(append(b, s...), '"')
+		return
 	}
 	s = trim(s)
 	short := firstLine(s)

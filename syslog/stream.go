@@ -1,9 +1,8 @@
 package syslog
 
 import (
-	"strconv"
-
 	"github.com/wholelog/wholelog/delivery"
+	"github.com/wholelog/wholelog/internal/attrs"
 	"github.com/wholelog/wholelog/internal/ship"
 	"github.com/wholelog/wholelog/internal/stream"
 )
@@ -23,7 +22,7 @@ func (c *config) newStream(path string) *stream.Transport {
 // frameCounted puts the length in front (RFC 6587, section 3.4.1; RFC 5425, section 4.3.1). Nothing follows the message: a line feed
 // there would be taken for the beginning of the next length.
 func frameCounted(dst, record []byte) (frame []byte, cut bool, err error) {
-	dst = append(strconv.AppendInt(dst, int64(len(record)), 10), ' ')
+	dst = append(attrs.AppendUint(dst, uint64(len(record))), ' ')
 	return append(dst, record...), false, nil
 }
 

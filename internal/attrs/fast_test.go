@@ -34,8 +34,8 @@ func TestAppendInt(t *testing.T) {
 
 // It takes what is clean and nothing else, whatever the length, the place of the byte and the room in dst.
 func TestAppendQuoted(t *testing.T) {
-	for length := range 40 {
-		clean := strings.Repeat("0123456789", 4)[:length]
+	for length := range 80 {
+		clean := strings.Repeat("0123456789", 8)[:length]
 		for _, room := range []int{0, length, length + 2, 200} {
 			dst := append(make([]byte, 0, 1+room), '>')
 			if got, ok := AppendQuoted(dst, clean); string(got) != `>"`+clean+`"` || !ok {
@@ -46,11 +46,12 @@ func TestAppendQuoted(t *testing.T) {
 			for c := range 256 {
 				in := clean[:at] + string([]byte{byte(c)}) + clean[at+1:]
 				got, ok := AppendQuoted([]byte(">"), in)
+				stands := c >= ' ' && c < 0x80 && c != '"' && c != '\\'
 				want := `>`
-				if Clean(in) {
+				if stands {
 					want = `>"` + in + `"`
 				}
-				if string(got) != want || ok != Clean(in) {
+				if string(got) != want || ok != stands {
 					t.Fatalf("%q: %q, %v", in, got, ok)
 				}
 			}
