@@ -77,6 +77,24 @@ func BenchmarkHandle(b *testing.B) {
 	}
 }
 
+// nowhere is a handler that does nothing.
+type nowhere struct{}
+
+func (nowhere) Enabled(context.Context, slog.Level) bool  { return true }
+func (nowhere) Handle(context.Context, slog.Record) error { return nil }
+func (h nowhere) WithAttrs([]slog.Attr) slog.Handler      { return h }
+func (h nowhere) WithGroup(string) slog.Handler           { return h }
+
+// BenchmarkSlogAlone is what a call through slog.Logger costs before any handler does anything: the time, the caller, the record.
+func BenchmarkSlogAlone(b *testing.B) {
+	ctx := context.Background()
+	log := slog.New(nowhere{})
+	b.ReportAllocs()
+	for b.Loop() {
+		log.LogAttrs(ctx, slog.LevelInfo, ready)
+	}
+}
+
 // BenchmarkCall is a whole log call with the yardstick record: attributes made, record made, encoded, bytes to nowhere. In the bound
 // forms the attributes were given to the logger before, and the call has none.
 func BenchmarkCall(b *testing.B) {

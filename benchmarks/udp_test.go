@@ -114,11 +114,20 @@ func BenchmarkUDP(b *testing.B) {
 }
 
 func ours(b *testing.B, texts []string, c gelf.Compression) {
-	run(b, texts, "udp", gelf.Options{ChunkSize: 1420, PacketRate: -1, Compression: c})
+	run(b, texts, "udp", gelf.Options{ChunkSize: 1420, PacketRate: -1, Compression: c}, logged)
 }
 
-// run is the cost of a log call, from the call to the last message's delivery.
-func run(b *testing.B, texts []string, network string, o gelf.Options) {
+// logged is a log call, handled what a peer's writer is given: a record, or its message, that somebody else has made.
+func logged(_ slog.Handler, log *slog.Logger, text string) {
+	log.LogAttrs(context.Background(), slog.LevelInfo, text)
+}
+
+func handled(h slog.Handler, _ *slog.Logger, text string) {
+	_ = h.Handle(context.Background(), slog.NewRecord(time.Now(), slog.LevelInfo, text, 0))
+}
+
+// run is the cost of a call, from the call to the last message's delivery.
+func run(b *testing.B, texts []string, network string, o gelf.Options, call func(slog.Handler, *slog.Logger, string)) {
 	o.Host, o.Delivery = "h", delivery.Options{MaxBlock: time.Minute}
 	h, err := gelf.NewHandler(network+"://"+startSink(b, network), &o)
 	if err != nil {
@@ -133,7 +142,7 @@ func run(b *testing.B, texts []string, network string, o gelf.Options) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		log.LogAttrs(ctx, slog.LevelInfo, texts[i%len(texts)])
+		call(h, log, texts[i%len(texts)])
 	}
 	if err := h.Flush(ctx); err != nil {
 		b.Fatal(err)
