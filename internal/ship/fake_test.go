@@ -260,7 +260,9 @@ func newTestEngine(n Transport, o delivery.Options, r resolve.Options) *Engine {
 	if o.OnError == nil {
 		o.OnError = func(error) {}
 	}
-	return New(Config{Name: "test", Main: Route{n, pool.New(pool.Config{Options: r})}, Options: o})
+	e := New(Config{Name: "test", Main: Route{n, pool.New(pool.Config{Options: r})}, Options: o})
+	e.hooks.print = func(error) {} // the output of tests is for failures
+	return e
 }
 
 func resolveTo(set ...string) resolve.Options {

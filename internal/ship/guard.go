@@ -14,6 +14,7 @@ var (
 	errGone   = errors.New("the peer closed the connection")
 	errStill  = errors.New("nothing moved within SendTimeout")
 	errNoLink = errors.New("no link and no error")
+	errEnded  = errors.New("a hook ended the goroutine")
 )
 
 // A panic in a protocol's code ends that link, like any error. It never reaches the application.

@@ -10,8 +10,41 @@ import (
 	"github.com/wholelog/wholelog/resolve"
 )
 
-// run is the goroutine of a slot. Each round it does the one thing that is due: open a link, send a batch, or end.
+// run is the goroutine of a slot. Code of the application that links call (Trace, a callback of TLS) may end it with runtime.Goexit, as
+// t.FailNow does: then another one goes on.
 func (s *slot) run() {
+	over := false
+	defer func() {
+		if !over {
+			s.route.eng.wg.Go(s.revive)
+		}
+	}()
+	s.rounds()
+	over = true
+}
+
+// revive ends whatever the goroutine before it was about.
+func (s *slot) revive() {
+	e := s.route.eng
+	e.links.Lock()
+	link, half := s.link, s.ending
+	if link == nil {
+		link = half
+	}
+	s.ending = nil
+	if s.busy {
+		s.busy, s.ep.dialling = false, false
+	}
+	for b := s.batches; b != nil; b = b.next {
+		b.sending = false
+	}
+	e.links.Unlock()
+	s.end(link, errEnded)
+	s.run()
+}
+
+// rounds does in each the one thing that is due: open a link, send a batch, or end.
+func (s *slot) rounds() {
 	e := s.route.eng
 	linger := time.NewTimer(never)
 	defer linger.Stop()
@@ -214,7 +247,9 @@ func (s *slot) inSend() bool {
 // sent counts none.
 func (s *slot) end(link Link, err error) {
 	rt, e := s.route, s.route.eng
-	guardClose(link)
+	if link != nil {
+		guardClose(link)
+	}
 	e.links.Lock()
 	s.link, s.lost, s.cut = nil, true, false
 	stopped, lasted := e.state == over, false

@@ -65,7 +65,9 @@ func reentrant(place string, o delivery.Options, f func()) *Engine {
 			return append(dst, r.Message...)
 		}
 	}
-	return New(Config{Name: "test", Main: Route{net, pool.New(pool.Config{Options: r})}, Options: o, Own: own})
+	e := New(Config{Name: "test", Main: Route{net, pool.New(pool.Config{Options: r})}, Options: o, Own: own})
+	e.hooks.print = func(error) {}
+	return e
 }
 
 // R58: from inside any code of the application that the engine calls, it may be called back: what would wait for itself ends with

@@ -25,7 +25,9 @@ func told(dst []byte, r slog.Record) []byte {
 // summing makes an engine with a summary.
 func summing(net Transport, o delivery.Options, own func([]byte, slog.Record) []byte) *Engine {
 	o.Summary, o.OnError = true, func(error) {}
-	return New(Config{Name: "test", Main: Route{net, pool.New(pool.Config{Options: resolveTo(addrs(1)...)})}, Options: o, Own: own})
+	e := New(Config{Name: "test", Main: Route{net, pool.New(pool.Config{Options: resolveTo(addrs(1)...)})}, Options: o, Own: own})
+	e.hooks.print = func(error) {}
+	return e
 }
 
 // The record says how many were lost, and for which reasons, in a fixed order.

@@ -13,7 +13,7 @@ import (
 // putSync sends one record on the caller's goroutine: it has the due link for itself, sends a batch of one and waits for its
 // outcome, at each usable address once, and once more by a new link where the open one was dead. There is no dispatcher and no queue, and
 // no timer that outlives the call.
-func (e *Engine) putSync(level slog.Level, data []byte) error {
+func (e *Engine) putSync(level slog.Level, data []byte) (err error) {
 	until := time.Now().Add(e.opts.SyncTimeout)
 	defer e.hooks.flushSync()
 	inHook := e.hooks.inside()
@@ -37,28 +37,34 @@ func (e *Engine) putSync(level slog.Level, data []byte) error {
 
 	ctx, cancel := context.WithDeadline(e.ctx, until)
 	defer cancel()
-	d := e.paceSync(ctx, r)
-	if d.Reason == "" {
+	d := delivery.Drop{Reason: delivery.ReasonPanicked, Err: errEnded} // if code of the application ends the goroutine now
+	defer func() { err = e.concludeSync(r, d, inHook, until) }()
+	if late := e.paceSync(ctx, r); late.Reason != "" {
+		d = late
+	} else {
 		d = e.trySync(ctx, e.routes[0], r)
 	}
 	if d.Reason != "" && e.ctx.Err() != nil {
 		d.Reason, d.Err = delivery.ReasonClosed, delivery.ErrClosed
 	}
+	return nil
+}
+
+// concludeSync ends r as d says, and returns that as the error of Handle.
+func (e *Engine) concludeSync(r *Rec, d delivery.Drop, inHook bool, until time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer func() {
-		if d.Reason != delivery.ReasonSyncFailed && d.Reason != delivery.ReasonNoEndpoint {
-			e.summarise(e.clock.stamp(), until) // the way is good, and some of this call's time is left
-		}
-	}()
+	if d.Reason != delivery.ReasonSyncFailed && d.Reason != delivery.ReasonNoEndpoint {
+		defer e.summarise(e.clock.stamp(), until) // the way is good, and some of this call's time is left
+	}
 	if d.Reason == "" {
 		e.finishOne(r, "")
 		return nil
 	}
-	d.Records, d.Bytes, d.Level = 1, len(data), level
+	d.Records, d.Bytes, d.Level = 1, len(r.data), r.level
 	if !inHook {
 		told := d
-		told.Data = data
+		told.Data = r.data
 		e.hooks.drop(&told)
 	}
 	e.finishOne(r, d.Reason)

@@ -11,8 +11,12 @@ import (
 	"github.com/wholelog/wholelog/delivery"
 )
 
-// leastTime is what must be left of a caller's time for a try to say something about an address.
-const leastTime = 5 * time.Millisecond
+const (
+	// leastTime is what must be left of a caller's time for a try to say something about an address.
+	leastTime = 5 * time.Millisecond
+	// leastShare is the least of it that a try gets, however many addresses there are.
+	leastShare = 50 * time.Millisecond
+)
 
 // errTurn is the end of a wait for one's turn at a link.
 var errTurn = errors.New("the link was in use")
@@ -20,7 +24,7 @@ var errTurn = errors.New("the link was in use")
 // trySend is sendSync within this address's share of the time that ctx has left, so that one that hangs does not take it all.
 func (s *slot) trySend(ctx context.Context, left int, r *Rec) (o Outcome, stale bool) {
 	if end, ok := ctx.Deadline(); ok && left > 1 {
-		share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
+		share, cancel := context.WithTimeout(ctx, max(time.Until(end)/time.Duration(left), leastShare))
 		defer cancel()
 		ctx = share
 	}
@@ -43,8 +47,17 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) (o Outcome, stale bool) {
 		e.observe(s, o, false)
 		return o, false
 	}
-	defer s.yield()
 	b := &Batch{recs: []*Rec{r}, slot: s, open: 1, answered: make(chan struct{})}
+	over := false
+	defer func() {
+		if !over { // code of the application ended the goroutine
+			guardClose(link)
+			e.links.Lock()
+			b.dead, s.link, s.lost = true, nil, true
+			e.links.Unlock()
+		}
+		s.yield()
+	}()
 	unhang := context.AfterFunc(ctx, func() { guardClose(link) }) // should it not look at the time
 	err = guardSend(ctx, link, b)
 	if !unhang() && err == nil {
@@ -95,6 +108,7 @@ func (s *slot) sendSync(ctx context.Context, r *Rec) (o Outcome, stale bool) {
 	if err != nil {
 		s.link, s.lost = nil, true
 	}
+	over = true
 	e.links.Unlock()
 	e.observe(s, o, proof)
 	return o, was && err != nil && ctx.Err() == nil
