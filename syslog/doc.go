@@ -48,15 +48,17 @@
 //
 // # What is mended
 //
-// Line ends and control characters never leave as they are: receivers split messages at them, or write something else for them. In all
-// fields \n, \r and \t become these two characters, others \x1b for example, and U+0085, U+2028, U+2029 become \u0085 and so on. So
-// does U+FEFF where it begins MSG, because receivers take it away there. JSON has its own escapes. These do not count, but the following
-// do, as Repaired:
+// Line ends and control characters never leave as they are: receivers split messages at them, or write something else for them. In
+// texts and values \n, \r and \t become these two characters, others \x1b for example, and U+0085, U+2028, U+2029 become \u0085 and so
+// on. So does U+FEFF where it begins the MSG of RFC 5424, because receivers take it away there. JSON has its own escapes. These do not
+// count, but the following do, as Repaired:
 //
-//   - invalid UTF-8 becomes U+FFFD;
+//   - invalid UTF-8 becomes U+FFFD (in the quotes of AttrsText, \xff for example, which does not count);
 //   - characters that the name of a parameter cannot have become "_", and names are cut at 32 characters, outer groups first;
-//   - with AttrsJSON, attributes named msg and level get an underscore at their end, and NaN and the infinities become strings;
-//   - a time outside the years 1 to 9998 becomes that of the call.
+//   - with AttrsJSON, attributes named msg or level get an underscore at their end, and so do source with AddSource, and seq and run with
+//     Sequence in RFC 3164; NaN and the infinities become strings, and a NUL \x00;
+//   - a time outside the years 1 to 9998 becomes that of the call;
+//   - where what ReplaceAttr makes of the time or the level cannot be read as one, the record's own time and severity stay.
 //
 // An attribute that is logged twice stands there twice, which RFC 5424 allows; most receivers that take messages apart keep the last.
 //

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/wholelog/wholelog/delivery"
 )
 
 // The name of a group that had to be mended counts in the messages that hold it, once, and in no other.
@@ -71,6 +73,31 @@ func TestMaxSizeHoldsForGroupsInGroups(t *testing.T) {
 		got, tally := encode(h, info("m", as...))
 		if m := parsed(t, got); len(got) > size || tally.cut == 0 || !json.Valid([]byte(strings.TrimPrefix(m.Text, "@cee:"))) {
 			t.Fatalf("%d of %d bytes, %+v: %s", len(got), size, tally, got)
+		}
+	}
+}
+
+// An encoder that a giant passed through, as text or as a name, is not kept: what is pooled is in nobody's budget.
+func TestGiantsAreNotPooled(t *testing.T) {
+	giant := strings.Repeat("g", maxPooled+1)
+	for form := range AttrsText + 1 {
+		h := testHandler(t, Options{Attrs: form, MaxSize: 2 * maxPooled, Delivery: delivery.Options{QueueBytes: 16 * maxPooled}})
+		for name, x := range map[string]struct {
+			h    slog.Handler
+			r    slog.Record
+			want bool
+		}{
+			"small":   {h, info("m", slog.Group("g", slog.Int("k", 1))), true},
+			"text":    {h, info(giant), false},
+			"value":   {h, info("m", slog.String("k", giant)), false},
+			"group":   {h, info("m", slog.Group(giant, slog.Int("k", 1))), false},
+			"handler": {h.WithGroup(giant), info("m", slog.Int("k", 1)), false},
+		} {
+			e := newEncoder(&h.core.config)
+			e.record(t.Context(), x.h.(*Handler).scope, 0, &x.r, h.core.limit)
+			if e.Reusable() != x.want {
+				t.Errorf("%v, %s: reusable %v; %d, %d and %d bytes", form, name, !x.want, cap(e.out), cap(e.buf), cap(e.prefix))
+			}
 		}
 	}
 }

@@ -43,7 +43,8 @@ type core struct {
 //	tls://host:port     the same, encrypted (RFC 5425)
 //	unix:///path        a datagram for each message to a local socket, such as /dev/log; lines where the socket is a stream
 //
-// The port is always required; an IPv6 address stands in brackets. The schemes relp and relp+tls are read, and not available in this
+// The port is always required; an IPv6 address stands in brackets. A path is taken as it stands: % escapes
+// nothing. The schemes relp and relp+tls are read, and not available in this
 // version.
 //
 // It fails only when target or an option is wrong, with an error that names it and a nil handler. It neither looks up the host nor
@@ -144,7 +145,7 @@ func (e *encoder) encoded() front.Message {
 }
 
 // Reusable implements [front.Encoder].
-func (e *encoder) Reusable() bool { return cap(e.out)+cap(e.buf) <= maxPooled }
+func (e *encoder) Reusable() bool { return cap(e.out)+cap(e.buf)+cap(e.prefix) <= maxPooled }
 
 // WithAttrs implements [slog.Handler]. The attributes are encoded now, once.
 func (h *Handler) WithAttrs(as []slog.Attr) slog.Handler {
