@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"time"
 
 	"github.com/wholelog/wholelog/delivery"
-	"github.com/wholelog/wholelog/internal/errno"
+	"github.com/wholelog/wholelog/internal/datagram"
 	"github.com/wholelog/wholelog/internal/ship"
 	"github.com/wholelog/wholelog/jitter"
 )
@@ -19,45 +18,25 @@ var errDivert = errors.New("too large for UDP")
 // errLate says that a message's chunks left so far apart that a receiver may have forgotten the first ones.
 var errLate = errors.New("chunks too far apart")
 
-// udpOutcome says what becomes of a record by what stopped it on its way into datagrams. Nothing is ever "perhaps taken": a
-// receiver drops a message of which it did not get every chunk, and an error means that at least one was not sent.
+// udpOutcome says what becomes of a record by what stopped it on its way into datagrams. A receiver drops a message of which it did not
+// get every chunk, so what holds for a datagram holds for all of them.
 //
-//	nil                                     Delivered: the kernel took every datagram; UDP tells no more
 //	errDivert                               Divert
 //	ErrTooLarge                             Drop, too_large
-//	ECONNREFUSED; Windows: WSAECONNRESET    Requeue, refused: the answer to an earlier datagram, nothing listens on that port;
-//	                                        all flows are replaced, by one at first
-//	EMSGSIZE, with no smaller size left     Drop, too_large: a path that does not take 508 bytes takes no message
-//	ENOBUFS, EAGAIN, ENOMEM, restarts used  Requeue, busy: our own queues are full
-//	write deadline                          Requeue, timeout
 //	chunks too far apart, restarts used     Requeue, timeout: our own writes are slow
-//	ctx canceled, socket closed by Close    Requeue, without cause and error: no evidence against the address
-//	EPERM, EACCES (a firewall of our own),
-//	ENETUNREACH, EHOSTUNREACH, ENETDOWN,
-//	EMFILE when opening, and all others     Requeue, other
+//	EMSGSIZE, with no smaller size left;
+//	ENOBUFS, EAGAIN, ENOMEM, restarts used;
+//	anything else                           as [datagram.Outcome] says
 func udpOutcome(err error) ship.Outcome {
 	switch {
-	case err == nil:
-		return ship.Outcome{Do: ship.Delivered}
 	case errors.Is(err, errDivert):
 		return ship.Outcome{Do: ship.Divert, Err: err}
 	case errors.Is(err, delivery.ErrTooLarge):
 		return ship.Outcome{Do: ship.Drop, Reason: delivery.ReasonTooLarge, Err: err}
-	case errno.TooLong(err):
-		return ship.Outcome{Do: ship.Drop, Reason: delivery.ReasonTooLarge, Cause: delivery.CauseMTU, Err: err}
-	case errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed):
-		return ship.Outcome{Do: ship.Requeue}
+	case errors.Is(err, errLate):
+		return ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseTimeout, Err: err}
 	}
-	o := ship.Outcome{Do: ship.Requeue, Cause: delivery.CauseOther, Err: err}
-	switch {
-	case errno.Refused(err):
-		o.Cause = delivery.CauseRefused
-	case errno.Busy(err):
-		o.Cause = delivery.CauseBusy
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.Is(err, errLate):
-		o.Cause = delivery.CauseTimeout
-	}
-	return o
+	return datagram.Outcome(err)
 }
 
 // httpOutcome says what becomes of the records of one request by how it ended. A server that could answer has judged the request as a

@@ -8,6 +8,7 @@ import "syscall"
 const (
 	errRefused = syscall.ECONNREFUSED
 	errTooLong = syscall.EMSGSIZE
+	errBusy    = syscall.ENOBUFS
 	errNoFiles = syscall.EMFILE
 	errNoRoute = syscall.ENETUNREACH
 )

@@ -6,6 +6,7 @@ import "syscall"
 const (
 	errRefused = syscall.WSAECONNRESET
 	errTooLong = syscall.Errno(10040) // WSAEMSGSIZE
+	errBusy    = syscall.Errno(10055) // WSAENOBUFS
 	errNoFiles = syscall.Errno(10024) // WSAEMFILE
 	errNoRoute = syscall.Errno(10051) // WSAENETUNREACH
 )

@@ -42,7 +42,7 @@ func Rules() []Rule {
 		{Package: "internal/ship", Module: slices.Concat(ground, []string{"resolve", "internal/pool"}), Outside: []string{xsync}},
 		{Package: "internal/hostport", Module: []string{"resolve"}},
 		{Package: "internal/stream", Module: []string{"delivery", "internal/ship"}},
-		{Package: "internal/datagram", Module: []string{"jitter", "internal/errno", "internal/ship"}},
+		{Package: "internal/datagram", Module: []string{"delivery", "jitter", "internal/errno", "internal/ship"}},
 		{Package: "internal/front", Module: []string{"delivery", "internal/attrs", "internal/ship"}},
 
 		{Package: "gelf", Module: slices.Concat(protocol, []string{"chunk"}), Outside: []string{compress, xsys}},
