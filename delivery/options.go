@@ -81,7 +81,7 @@ type Options struct {
 	// goroutine and never overlap; with Sync they come at the end of Handle. The function should be fast. It may log through
 	// the handler: such a record is admitted only when there is room at once, and its own loss is counted but not reported
 	// again. It must not call Flush or Close. A panic in it is caught. nil: losses are summed by reason, and each sum becomes one
-	// line on os.Stderr, at most once a second and once more at Close; a function that does nothing silences that.
+	// line on os.Stderr, at most once a second; a function that does nothing silences that.
 	OnDrop func(Drop)
 
 	// OnError is called for troubles that are not, or not yet, losses: a refused connection, a failed look-up. Each kind comes

@@ -31,7 +31,8 @@
 //	syslog-ng network()             Framing Newline with tcp and tls, and Format RFC3164; or RFC 5424 and flags(syslog-protocol)
 //	HAProxy log-forward             the defaults, and len 8192 in its log lines; ConnAge -1 where it keeps a session for each connection
 //	                                that ended, as 2.6 does, and no TCPCheck of its port
-//	local sockets                   the defaults, with flags(syslog-protocol) of syslog-ng, useSpecialParser="off" of rsyslog's imuxsock
+//	/dev/log                        Format RFC3164; or RFC 5424 and flags(syslog-protocol) of syslog-ng, useSpecialParser="off" of
+//	                                rsyslog's imuxsock
 //
 // # What a record becomes
 //
