@@ -132,3 +132,34 @@ func TestUDPLimits(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
+
+type discard struct{ net.Conn }
+
+func (discard) Write(b []byte) (int, error)      { return len(b), nil }
+func (discard) SetWriteDeadline(time.Time) error { return nil }
+func (discard) LocalAddr() net.Addr              { return &net.UDPAddr{} }
+func (discard) Close() error                     { return nil }
+
+// What a link does for a record it does without memory of its own.
+func TestDatagramLinksDoNotAllocate(t *testing.T) {
+	tr := &udpTransport{
+		dial:        func(context.Context, string, string) (net.Conn, error) { return discard{}, nil },
+		sendTimeout: time.Hour, flows: 16, flowAge: time.Hour,
+	}
+	udp, err := tr.Dial(t.Context(), netip.MustParseAddrPort("192.0.2.2:514"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := ship.NewBatch(slices.Repeat([][]byte{[]byte("record")}, 100), func(int, int, ship.Outcome) {})
+	for name, l := range map[string]ship.Link{"udp": udp, "unix": newLocalLink(datagram.NewFlow(discard{}), time.Hour, nil)} {
+		send := func() {
+			if err := l.Send(t.Context(), b); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := testing.AllocsPerRun(100, send); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+		l.Close()
+	}
+}

@@ -132,7 +132,7 @@ func TestUnixCloseWhileTheReceiverIsSlow(t *testing.T) {
 		}
 		defer l.Close()
 		d := quick
-		d.QueueBytes, d.CloseTimeout, d.MaxBlock = 1<<20, 100*time.Millisecond, time.Nanosecond
+		d.QueueBytes, d.CloseTimeout, d.MaxBlock, d.OnDrop = 1<<20, 100*time.Millisecond, time.Nanosecond, func(delivery.Drop) {}
 		h := dialled(t, "unix://"+path, Options{Delivery: d})
 		log := slog.New(h)
 		eventually(t, func() bool {
