@@ -49,7 +49,8 @@ type Options struct {
 	// ReasonTriesExhausted. Sends that certainly failed do not count. 0 means 10; negative is an error.
 	Tries int
 
-	// Backoff is the wait between tries when every address was tried, and between dials, look-ups and probes of credentials.
+	// Backoff is the wait between tries when every address was tried, and between dials, look-ups and probes of credentials. It
+	// grows until something is delivered, on TCP and TLS by a connection that has lasted a second.
 	// A server's Retry-After is honoured up to the larger of Backoff.Max and 60 s. Its zero fields mean 250 ms, 30 s, 2, Full;
 	// here negative fields and a Factor below 1 are errors.
 	Backoff jitter.Backoff

@@ -146,3 +146,29 @@ func TestRestOutlivesAnAnswer(t *testing.T) {
 		_ = e.Close()
 	})
 }
+
+// What an address certainly did not take goes to another one at once, though it does not rest and it would be its turn again.
+func TestARequeuedRecordGoesElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newFakeNet(Limits{})
+		a := addrs(2)
+		refused := 0
+		net.send = func(l *fakeLink, b *Batch) error {
+			if l.addr == a[0] {
+				refused += b.Len()
+				b.Settle(0, b.Len(), Outcome{Do: Requeue})
+				return nil
+			}
+			l.deliver(b)
+			return nil
+		}
+		e := newTestEngine(net, delivery.Options{}, resolve.Options{Resolver: weighted{a[0]: 1000, a[1]: 1}})
+		for range 20 {
+			_ = e.Put(slog.LevelInfo, []byte("m"))
+			mustFlush(t, e)
+		}
+		if _ = e.Close(); refused == 0 || refused > 20 || len(net.received(a[1])) != 20 {
+			t.Errorf("20 records were refused %d times, %d arrived", refused, len(net.received(a[1])))
+		}
+	})
+}

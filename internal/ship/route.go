@@ -58,7 +58,8 @@ type route struct {
 //   - its health, which is the pool's: after 3 failures in a row, if others are left, or when a Check says so, the address is not
 //     usable at all, is not tried, and its rest runs out meanwhile.
 //
-// An address that becomes usable again has one record on trial before it gets its share: see trial.
+// An address that becomes usable again, or whose last link broke before it had proved anything, has one record on trial before it gets
+// its share: see trial and broke. What proves something is what a link delivers; of a dial that succeeds nothing follows.
 type endpoint struct {
 	addr     netip.AddrPort
 	weight   int  // as Stats shows it
