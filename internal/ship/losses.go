@@ -29,12 +29,12 @@ func (h *hooks) lost(reason delivery.Reason, records, bytes int) {
 	}
 	l.records += records
 	l.bytes += bytes
-	if l.waiting {
-		return
+	if l.waiting || h.later != nil && !l.told.IsZero() {
+		return // the timer tells it; a look at the clock costs as much as all else here
 	}
 	if now := time.Now(); l.told.IsZero() || now.Sub(l.told) >= quietTime {
 		h.tellLoss(l)
-	} else if h.later == nil {
+	} else {
 		h.remind(now)
 	}
 }
