@@ -52,7 +52,7 @@ func TestSyncAfterAnIdleClose(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, func() bool { return nodes[0].Stats().Messages+nodes[1].Stats().Messages == uint64(i+1) })
-		nodes[i%2].Hangup()
+		nodes[0].Hangup() // of both, a call might find neither
 	}
 	if s := h.Stats(); s.Delivered != n || s.Dropped != 0 {
 		t.Errorf("%+v", s)
