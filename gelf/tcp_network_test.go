@@ -188,7 +188,7 @@ func TestSyncAfterAnIdleClose(t *testing.T) {
 		}
 		got := func() uint64 { return nodes[0].Stats().Messages + nodes[1].Stats().Messages }
 		wait(t, func() bool { return got() == uint64(i+1) }, func() string { return fmt.Sprintf("%d of %d arrived", got(), i+1) })
-		nodes[i%2].Hangup()
+		nodes[0].Hangup() // of both, a call might find neither
 	}
 	if s := h.Stats(); s.Delivered != n || s.Dropped != 0 {
 		t.Errorf("%+v", s)
