@@ -43,9 +43,8 @@ type core struct {
 //	tls://host:port     the same, encrypted (RFC 5425)
 //	unix:///path        a datagram for each message to a local socket, such as /dev/log; lines where the socket is a stream
 //
-// The port is always required; an IPv6 address stands in brackets. A path is taken as it stands: % escapes
-// nothing. The schemes relp and relp+tls are read, and not available in this
-// version.
+// The port is always required; an IPv6 address stands in brackets. A path is taken as it stands: % escapes nothing. The schemes relp
+// and relp+tls are read, and not available in this version.
 //
 // It fails only when target or an option is wrong, with an error that names it and a nil handler. It neither looks up the host nor
 // connects: that begins with the first record or Ready, and until it succeeds records wait.
