@@ -17,21 +17,33 @@ type localLink struct {
 	run         datagram.Run
 	sendTimeout time.Duration
 	meter       *ship.Meter
+	backlog     backlog
 }
 
-func newLocalLink(f *datagram.Flow, sendTimeout time.Duration, m *ship.Meter) *localLink {
-	l := &localLink{flow: f, sendTimeout: sendTimeout, meter: m}
+func newLocalLink(f *datagram.Flow, k backlog, sendTimeout time.Duration, m *ship.Meter) *localLink {
+	l := &localLink{flow: f, backlog: k, sendTimeout: sendTimeout, meter: m}
 	l.run = datagram.Run{Message: l.message, Outcome: localOutcome}
 	return l
 }
 
-// Send implements [ship.Link]. Records leave in order.
-func (l *localLink) Send(ctx context.Context, b *ship.Batch) error { return l.run.Send(ctx, b) }
+// Send implements [ship.Link]. Records leave in order. A receiver that is gone took along what it had not read, without a word.
+func (l *localLink) Send(ctx context.Context, b *ship.Batch) error {
+	l.backlog.ask()
+	err := l.run.Send(ctx, b)
+	if n := l.backlog.lost(err); n > 0 {
+		l.meter.Unconfirmed(n)
+	}
+	return err
+}
 
 // message sends one record. It may wait for a receiver that is slow, which stream and datagram sockets of this host can tell.
 func (l *localLink) message(ctx context.Context, data []byte) error {
 	l.meter.Chose(l.flow.Local(), 1, len(data), whyLocal)
-	return writeDatagram(ctx, l.flow, data, l.sendTimeout, l.meter)
+	err := writeDatagram(ctx, l.flow, data, l.sendTimeout, l.meter)
+	if err == nil {
+		l.backlog.sent()
+	}
+	return err
 }
 
 // writeDatagram sends one message within timeout, or what ctx leaves of it.

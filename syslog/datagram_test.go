@@ -169,7 +169,7 @@ func TestLocalLink(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, start, h := x.sockets, time.Now(), new(heard)
 			conn, _ := s.dial(t.Context(), "unixgram", "/dev/log")
-			l := newLocalLink(datagram.NewFlow(conn), 10*time.Second, h.meter())
+			l := newLocalLink(datagram.NewFlow(conn), newBacklog(nil), 10*time.Second, h.meter())
 			ctx := t.Context()
 			if x.ctx > 0 {
 				limited, cancel := context.WithTimeout(ctx, x.ctx)

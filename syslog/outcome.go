@@ -11,7 +11,7 @@ import (
 )
 
 // datagramOutcome says what becomes of a record by what stopped it on its way into a datagram. A local socket's receiver has what the
-// kernel took in its queue.
+// kernel took in its queue, and takes it along, Unconfirmed, when it ends.
 //
 //	ENOENT when connecting, unix only        Requeue, refused: there is no such socket now
 //	ENOTCONN, ECONNRESET, EPIPE, unix only   Requeue, peer_closed

@@ -151,7 +151,7 @@ func TestDatagramLinksDoNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := ship.NewBatch(slices.Repeat([][]byte{[]byte("record")}, 100), func(int, int, ship.Outcome) {})
-	for name, l := range map[string]ship.Link{"udp": udp, "unix": newLocalLink(datagram.NewFlow(discard{}), time.Hour, nil)} {
+	for name, l := range map[string]ship.Link{"udp": udp, "unix": newLocalLink(datagram.NewFlow(discard{}), newBacklog(nil), time.Hour, nil)} {
 		send := func() {
 			if err := l.Send(t.Context(), b); err != nil {
 				t.Error(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/wholelog/wholelog/internal/datagram"
+	"github.com/wholelog/wholelog/internal/outq"
 	"github.com/wholelog/wholelog/internal/ship"
 	"github.com/wholelog/wholelog/internal/stream"
 	"github.com/wholelog/wholelog/resolve"
@@ -49,7 +50,7 @@ func (t *unixTransport) Dial(ctx context.Context, addr netip.AddrPort, m *ship.M
 		}
 		return nil, &ship.Fault{Cause: datagramOutcome(err).Cause, Err: err}
 	}
-	return newLocalLink(datagram.NewFlow(conn), t.sendTimeout, m), nil
+	return newLocalLink(datagram.NewFlow(conn), newBacklog(outq.Of(conn)), t.sendTimeout, m), nil
 }
 
 // localSocket is the resolver of a unix socket: one fixed endpoint, for which the zero address stands.

@@ -24,7 +24,7 @@ func Rules() []Rule {
 	ground := []string{"delivery", "jitter", "internal/mask"}
 	engine := slices.Concat(ground, []string{"resolve", "internal/pool", "internal/ship"})
 	protocol := slices.Concat(engine, []string{
-		"internal/front", "internal/stream", "internal/datagram", "internal/attrs", "internal/severity", "internal/hostport", "internal/errno",
+		"internal/front", "internal/stream", "internal/datagram", "internal/attrs", "internal/severity", "internal/hostport", "internal/errno", "internal/outq",
 	})
 	public := []string{".", "gelf", "syslog", "hec", "chunk", "resolve", "delivery", "jitter"}
 
@@ -34,6 +34,7 @@ func Rules() []Rule {
 		{Package: "internal/mask"},
 		{Package: "internal/severity"},
 		{Package: "internal/errno"},
+		{Package: "internal/outq"},
 		{Package: "delivery", Module: []string{"jitter", "internal/mask"}},
 		{Package: "internal/attrs", Module: []string{"internal/severity", "internal/mask"}},
 
@@ -41,7 +42,7 @@ func Rules() []Rule {
 		{Package: "internal/pool", Module: slices.Concat(ground, []string{"resolve"}), Outside: []string{xsync}},
 		{Package: "internal/ship", Module: slices.Concat(ground, []string{"resolve", "internal/pool"}), Outside: []string{xsync}},
 		{Package: "internal/hostport", Module: []string{"resolve"}},
-		{Package: "internal/stream", Module: []string{"delivery", "internal/ship"}},
+		{Package: "internal/stream", Module: []string{"delivery", "internal/outq", "internal/ship"}},
 		{Package: "internal/datagram", Module: []string{"delivery", "jitter", "internal/errno", "internal/ship"}},
 		{Package: "internal/front", Module: []string{"delivery", "internal/attrs", "internal/ship"}},
 

@@ -5,7 +5,8 @@ import (
 	"net"
 	"syscall"
 	"time"
-	"unsafe"
+
+	"github.com/wholelog/wholelog/internal/outq"
 )
 
 // tcpUserTimeout is TCP_USER_TIMEOUT of linux/tcp.h, which package syscall lacks on most architectures (RFC 5482 describes it).
@@ -41,31 +42,8 @@ func tune(conn net.Conn, c *Config) (queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &outq{raw: raw}
-	o.call = o.ioctl
-	if _, ok := o.bytes(); !ok {
-		return nil, nil // an emulation that does not know the question
+	if q := outq.Of(conn); q != nil {
+		return q.Bytes, nil
 	}
-	return o.bytes, nil
-}
-
-// outq asks for SIOCOUTQ (tcp(7)): the difference between what was written and what was acknowledged. RST and FIN leave both as they
-// are. The link's mu guards it; it keeps what a call needs, so that none allocates.
-type outq struct {
-	raw  syscall.RawConn
-	call func(fd uintptr)
-	n    int32
-	errn syscall.Errno
-}
-
-func (o *outq) bytes() (int, bool) {
-	if err := o.raw.Control(o.call); err != nil || o.errn != 0 {
-		return 0, false
-	}
-	return int(o.n), true
-}
-
-// ioctl does not block, so the scheduler need not know of it. SIOCOUTQ has the number of TIOCOUTQ on every architecture.
-func (o *outq) ioctl(fd uintptr) {
-	_, _, o.errn = syscall.RawSyscall(syscall.SYS_IOCTL, fd, syscall.TIOCOUTQ, uintptr(unsafe.Pointer(&o.n)))
+	return nil, nil
 }
