@@ -112,7 +112,7 @@ func TestRealSuccessEndsTheDelay(t *testing.T) {
 		}
 		e := newTestEngine(net, delivery.Options{Backoff: jitter.Backoff{Base: step, Mode: jitter.None}}, resolveTo(addrs(1)...))
 		defer e.Close()
-		for i := range 20 {
+		for i := range 6 {
 			steadily(e, 10, 59*time.Second)
 			last.leave()
 			synctest.Wait()
@@ -176,10 +176,10 @@ func TestR46_APeerThatDiesOfEveryConnectionIsDown(t *testing.T) {
 				net := dyingLinks(how, func(addr string) bool { return !well.Load() && addr == a[0] })
 				e := newTestEngine(net, delivery.Options{}, resolveTo(a...))
 				defer e.Close()
-				steadily(e, 100, 10*time.Second) // three failures, and the delays between them
+				steadily(e, 30, 10*time.Second) // three failures, and the delays between them
 				down := 0
 				for range 30 {
-					steadily(e, 100, 5*time.Second)
+					steadily(e, 30, 5*time.Second)
 					if e.Stats().Endpoints[0].State == "down" {
 						down++
 					}
@@ -194,9 +194,9 @@ func TestR46_APeerThatDiesOfEveryConnectionIsDown(t *testing.T) {
 					t.Errorf("%d acknowledged and not read, %+v", n, s)
 				}
 				well.Store(true)
-				steadily(e, 100, 33*time.Second)
+				steadily(e, 30, 33*time.Second)
 				before := len(net.received(a[0]))
-				steadily(e, 100, 9*time.Second)
+				steadily(e, 30, 30*time.Second)
 				mustFlush(t, e)
 				if n := len(net.received(a[0])) - before; n < 298 || n > 302 {
 					t.Errorf("well again, it gets %d of 900", n)
