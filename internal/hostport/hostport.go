@@ -35,7 +35,7 @@ func CutScheme(url string, known []string) (scheme, rest string, err error) {
 }
 
 // Split takes the authority of a URL, without user-info, apart. The port is required, and an IPv6 address stands in brackets,
-// which the host is returned without.
+// which the host is returned without. The % before a zone is written %25 in a URL (RFC 6874), and may stand for itself.
 func Split(authority string) (host, port string, err error) {
 	if strings.Contains(authority, ",") {
 		return "", "", errors.New("one host only; option Resolve.Resolver takes several, by resolve.Static")
@@ -43,7 +43,11 @@ func Split(authority string) (host, port string, err error) {
 	if host, port, err = net.SplitHostPort(authority); err != nil {
 		return "", "", splitError(authority)
 	}
-	if err := checkHost(host, strings.HasPrefix(authority, "[")); err != nil {
+	brackets := strings.HasPrefix(authority, "[")
+	if brackets {
+		host = strings.Replace(host, "%25", "%", 1)
+	}
+	if err := checkHost(host, brackets); err != nil {
 		return "", "", err
 	}
 	return host, port, checkPort(port)
