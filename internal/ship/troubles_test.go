@@ -171,3 +171,25 @@ func TestCloseReturnsAfterAHookThatClosed(t *testing.T) {
 		}
 	})
 }
+
+// A hook that holds Close up for longer than that waits is the last one that is called, whenever it returns.
+func TestNoHookFollowsOneThatHeldCloseUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		release := make(chan struct{})
+		e := newTestEngine(rejecting(), delivery.Options{CloseTimeout: time.Second, OnDrop: func(delivery.Drop) {
+			calls++
+			<-release
+		}}, resolveTo(addrs(1)...))
+		_ = e.Put(slog.LevelInfo, []byte("m"))
+		_ = e.Put(slog.LevelWarn, []byte("m"))
+		if err := e.Close(); err == nil {
+			t.Error("Close had nothing to say")
+		}
+		close(release)
+		synctest.Wait()
+		if calls != 1 {
+			t.Errorf("%d calls", calls)
+		}
+	})
+}
