@@ -99,9 +99,9 @@ func newHandler(c config, main, fallback ship.Route, d delivery.Options) *Handle
 	h.core.Core = front.New(front.Config[*encoder]{
 		Ship:    ship.Config{Name: "gelf", Main: main, Fallback: fallback, Options: d},
 		Encoder: func() *encoder { return newEncoder(&h.core.config) },
-		Own: func(e *encoder, r *slog.Record) front.Message {
+		Own: func(e *encoder, r *slog.Record) []byte {
 			e.record(context.Background(), h.scope, h.core.head, 0, r, h.core.limit)
-			return e.encoded()
+			return e.buf
 		},
 		Sequence: c.sequence,
 	})
@@ -134,18 +134,13 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) (err error) {
 	defer c.Catch(r.Level, &err)
 	e := c.Borrow()
 	e.record(ctx, h.scope, c.head, c.Number(), &r, c.limit)
-	err = c.Submit(r.Level, e.encoded())
+	if e.over && c.config.oversize == OversizeDrop {
+		err = c.Refuse(r.Level, len(e.buf)+e.cut, delivery.ReasonTooLarge, delivery.ErrTooLarge)
+	} else {
+		err = c.Submit(r.Level, e.buf, e.repaired, e.cut > 0)
+	}
 	c.Return(e)
 	return err
-}
-
-// encoded is what the last record became.
-func (e *encoder) encoded() front.Message {
-	m := front.Message{Bytes: e.buf, Repaired: e.repaired, Cut: e.cut > 0}
-	if e.over && e.config.oversize == OversizeDrop {
-		m.TooLarge = len(e.buf) + e.cut
-	}
-	return m
 }
 
 // Reusable implements [front.Encoder].

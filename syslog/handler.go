@@ -109,9 +109,9 @@ func newHandler(c config, main ship.Route, d delivery.Options) *Handler {
 	h.core.Core = front.New(front.Config[*encoder]{
 		Ship:    ship.Config{Name: "syslog", Main: main, Options: d},
 		Encoder: func() *encoder { return newEncoder(&h.core.config) },
-		Own: func(e *encoder, r *slog.Record) front.Message {
+		Own: func(e *encoder, r *slog.Record) []byte {
 			e.record(context.Background(), h.scope, 0, r, h.core.limit)
-			return e.encoded()
+			return e.out
 		},
 		Sequence: c.sequence,
 	})
@@ -133,14 +133,9 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) (err error) {
 	defer c.Catch(r.Level, &err)
 	e := c.Borrow()
 	e.record(ctx, h.scope, c.Number(), &r, c.limit)
-	err = c.Submit(r.Level, e.encoded())
+	err = c.Submit(r.Level, e.out, e.repaired, e.cut > 0)
 	c.Return(e)
 	return err
-}
-
-// encoded is what the last record became.
-func (e *encoder) encoded() front.Message {
-	return front.Message{Bytes: e.out, Repaired: e.repaired, Cut: e.cut > 0}
 }
 
 // Reusable implements [front.Encoder].

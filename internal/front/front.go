@@ -4,7 +4,7 @@
 //	defer c.Catch(r.Level, &err)
 //	e := c.Borrow()
 //	encode r with e, as number c.Number()
-//	err = c.Submit(r.Level, what e made)
+//	err = c.Submit(r.Level, the message, what was done to it)
 //	c.Return(e)
 //	return err
 //
@@ -30,20 +30,12 @@ type Encoder interface {
 	Reusable() bool
 }
 
-// Message is what a record became, and what had to be done to it.
-type Message struct {
-	Bytes    []byte // the encoder's: valid until it is released
-	Repaired int    // values and names that were mended
-	Cut      bool   // it was shortened
-	TooLarge int    // not 0: nothing may carry it, and it is dropped; its bytes, as far as that is known
-}
-
 // Config makes a [Core].
 type Config[E Encoder] struct {
-	Ship     ship.Config // Own is filled in by New
-	Encoder  func() E    // makes one when all others are in use
-	Own      func(e E, r *slog.Record) Message
-	Sequence bool // records are numbered
+	Ship     ship.Config                      // Own is filled in by New
+	Encoder  func() E                         // makes one when all others are in use
+	Own      func(e E, r *slog.Record) []byte // encodes a record of the engine's own; the bytes are the encoder's
+	Sequence bool                             // records are numbered
 }
 
 // Core is what a handler and all those derived from it share. Its methods are safe for concurrent use.
@@ -62,7 +54,7 @@ func New[E Encoder](c Config[E]) *Core[E] {
 	// The engine's own records take no number: that would look like a gap in the program's.
 	c.Ship.Own = func(dst []byte, r slog.Record) []byte {
 		e := f.Borrow()
-		dst = append(dst, c.Own(e, &r).Bytes...)
+		dst = append(dst, c.Own(e, &r)...)
 		f.Return(e)
 		return dst
 	}
@@ -88,15 +80,13 @@ func (c *Core[E]) Number() uint64 {
 	return c.seq.Add(1)
 }
 
-// Submit hands a message to the queue and counts what was done to it. The error is the one that Put or Refuse of [ship.Engine] returns.
-func (c *Core[E]) Submit(level slog.Level, m Message) error {
-	if m.TooLarge > 0 {
-		return c.Refuse(level, m.TooLarge, delivery.ReasonTooLarge, delivery.ErrTooLarge)
-	}
-	err := c.Put(level, m.Bytes)
+// Submit hands a message to the queue and counts what was done to it: how many values and names were mended, and whether it was cut. The
+// error is the one that Put of [ship.Engine] returns.
+func (c *Core[E]) Submit(level slog.Level, message []byte, repaired int, cut bool) error {
+	err := c.Put(level, message)
 	if err != delivery.ErrClosed { // itself, and not in a Drop: after Close nothing counts
-		c.Repaired(m.Repaired)
-		if m.Cut {
+		c.Repaired(repaired)
+		if cut {
 			c.Truncated(1)
 		}
 	}

@@ -25,20 +25,11 @@ type scribe struct{ buf []byte }
 
 func (s *scribe) Reusable() bool { return len(s.buf) < 100 }
 
-func (s *scribe) encode(seq uint64, text string) front.Message {
+func (s *scribe) encode(seq uint64, text string) {
 	s.buf = fmt.Appendf(s.buf[:0], "%d %s", seq, text)
-	m := front.Message{Bytes: s.buf}
-	switch text {
-	case "mended":
-		m.Repaired = 2
-	case "cut":
-		m.Cut = true
-	case "huge":
-		m.TooLarge, m.Repaired, m.Cut = 1000, 1, true
-	case "panic":
+	if text == "panic" {
 		panic("in the encoder")
 	}
-	return m
 }
 
 // core makes a core over a sink.
@@ -47,7 +38,7 @@ func core(t testing.TB, numbered bool, o delivery.Options) (*front.Core[*scribe]
 	c := front.New(front.Config[*scribe]{
 		Ship:     ship.Config{Name: "test", Main: s.Route(), Options: o},
 		Encoder:  func() *scribe { return new(scribe) },
-		Own:      func(e *scribe, r *slog.Record) front.Message { return e.encode(0, r.Message) },
+		Own:      func(e *scribe, r *slog.Record) []byte { e.encode(0, r.Message); return e.buf },
 		Sequence: numbered,
 	})
 	t.Cleanup(func() { c.Close() })
@@ -58,7 +49,8 @@ func core(t testing.TB, numbered bool, o delivery.Options) (*front.Core[*scribe]
 func handle(c *front.Core[*scribe], text string) (err error) {
 	defer c.Catch(slog.LevelInfo, &err)
 	e := c.Borrow()
-	err = c.Submit(slog.LevelInfo, e.encode(c.Number(), text))
+	e.encode(c.Number(), text)
+	err = c.Submit(slog.LevelInfo, e.buf, map[string]int{"mended": 2}[text], text == "cut")
 	c.Return(e)
 	return err
 }
@@ -91,7 +83,7 @@ func TestCounters(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, text := range []string{"mended", "cut", "huge", "panic"} {
+	for _, text := range []string{"mended", "cut", "panic"} {
 		if err := handle(c, text); err != delivery.ErrClosed {
 			t.Errorf("%s after Close: %v", text, err)
 		}
@@ -110,23 +102,11 @@ func TestCountersOfADrop(t *testing.T) {
 	for c.Put(slog.LevelInfo, make([]byte, 10_000)) == nil {
 	}
 	long := strings.Repeat("x", 100_000)
-	err := c.Submit(slog.LevelInfo, front.Message{Bytes: []byte(long), Repaired: 1, Cut: true})
+	err := c.Submit(slog.LevelInfo, []byte(long), 1, true)
 	if !errors.Is(err, delivery.ErrQueueFull) {
 		t.Errorf("%v", err)
 	}
 	if st := c.Stats(); st.Repaired != 1 || st.Truncated != 1 {
-		t.Errorf("%+v", st)
-	}
-}
-
-func TestTooLarge(t *testing.T) {
-	c, _ := core(t, false, delivery.Options{OnDrop: func(delivery.Drop) {}})
-	err := handle(c, "huge")
-	var d delivery.Drop
-	if !errors.As(err, &d) || d.Reason != delivery.ReasonTooLarge || d.Bytes != 1000 || !errors.Is(err, delivery.ErrTooLarge) {
-		t.Errorf("%v", err)
-	}
-	if st := c.Stats(); st.Accepted != 1 || st.Dropped != 1 || st.Reasons[delivery.ReasonTooLarge] != 1 || st.Repaired != 0 || st.Truncated != 0 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -154,7 +134,7 @@ func TestPanicIsADrop(t *testing.T) {
 func TestOwnRecordsTakeNoNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := core(t, true, delivery.Options{Summary: true, OnDrop: func(delivery.Drop) {}})
-		for _, text := range []string{"a", "huge", "b"} {
+		for _, text := range []string{"a", "panic", "b"} {
 			_ = handle(c, text)
 		}
 		got := s.Sent(t, c)
