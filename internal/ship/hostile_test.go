@@ -149,6 +149,7 @@ func TestR42_R50_AnotherSetAtEachLookUp(t *testing.T) {
 						}
 						mustFlush(t, e)
 						err := e.Close()
+						synctest.Wait() // for goroutines that have nothing left to do but to end
 						s := e.Stats()
 						balanced(t, s)
 						if s.Accepted != n || s.Pending != 0 || s.Delivered != uint64(net.total()) ||
@@ -231,6 +232,7 @@ func TestATraceThatEndsItsGoroutine(t *testing.T) {
 			}
 			mustFlush(t, e)
 			err := e.Close()
+			synctest.Wait()
 			s := e.Stats()
 			balanced(t, s)
 			open, _ := net.counts("")
