@@ -20,7 +20,9 @@
 // A message counts as delivered when the kernel took its datagram, and on streams when the peer's kernel acknowledged its bytes. What
 // was not acknowledged when a connection breaks is sent again elsewhere. On systems other than Linux a message counts when our own
 // kernel took it; the last second's are then added to Unconfirmed. What a receiver had not read when it died is lost in any case, and
-// so is over UDP what the network drops, and the share of a node that is dead as long as no [resolve.Options].Check finds it.
+// so is over UDP what the network drops, and the share of a node that is dead as long as no [resolve.Options].Check finds it. Of a local
+// socket our own kernel's word counts; what a receiver may have left unread is Unconfirmed once a message finds it gone, with datagrams
+// on Linux only.
 //
 // # Receivers
 //
