@@ -2,7 +2,6 @@ package ship
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -195,8 +194,8 @@ func (rt *route) ready(asked stamp) (bool, error) {
 		return false, nil
 	}
 	for _, ep := range rt.eps {
-		if ep.lastError != "" {
-			return false, errors.New("no address can be reached: " + place(ep.addr) + ": " + ep.lastError)
+		if ep.last != nil {
+			return false, fmt.Errorf("no address can be reached: %s: %w", place(ep.addr), ep.last)
 		}
 	}
 	return false, delivery.ErrNoEndpoint

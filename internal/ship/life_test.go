@@ -112,10 +112,11 @@ func TestReady(t *testing.T) {
 				t.Fatalf("sync=%v: %v", sync, err)
 			}
 			name.change(nil, addrs(2)...)
+			refused := errors.New("connection refused")
 			for _, a := range addrs(2) {
-				net.setRefuse(a, errors.New("connection refused"))
+				net.setRefuse(a, refused)
 			}
-			if err := e.Ready(context.Background()); err == nil || !strings.Contains(err.Error(), "connection refused") {
+			if err := e.Ready(context.Background()); !errors.Is(err, refused) || !strings.Contains(err.Error(), "connection refused") {
 				t.Fatalf("sync=%v: %v", sync, err)
 			}
 			net.setRefuse(addrs(2)[1], nil)

@@ -83,8 +83,9 @@ type endpoint struct {
 
 	picked, delivered, resent uint64
 	errors                    map[delivery.Cause]uint64
-	lastError                 string
-	notedAt                   int64 // when lastError was noted, in Unix nanoseconds
+	last                      error  // the latest failure
+	lastError                 string // its text, made short
+	notedAt                   int64  // when lastError was noted, in Unix nanoseconds
 	bytes                     atomic.Uint64
 }
 
@@ -276,7 +277,7 @@ func (rt *route) note(ep *endpoint, cause delivery.Cause, err error) {
 	if err != nil {
 		ep.notedAt = rt.eng.clock.stamp().wall
 		text := err.Error()
-		ep.lastError = strings.ToValidUTF8(text[:min(len(text), maxLastText)], "")
+		ep.last, ep.lastError = err, strings.ToValidUTF8(text[:min(len(text), maxLastText)], "")
 	}
 }
 
