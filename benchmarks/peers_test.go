@@ -62,7 +62,7 @@ func BenchmarkHandle(b *testing.B) {
 	for name, h := range map[string]slog.Handler{
 		"slog_json": slog.NewJSONHandler(io.Discard, nil),
 		"slog_text": slog.NewTextHandler(io.Discard, nil),
-		"tint":      tint.NewHandler(io.Discard, &tint.Options{NoColor: true}),
+		"tint":      tint.NewTextHandler(io.Discard, &tint.Options{NoColor: true}),
 	} {
 		b.Run(name, func(b *testing.B) {
 			r := yardstick.Record()
@@ -109,7 +109,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 	for name, h := range map[string]slog.Handler{
 		"slog_json": slog.NewJSONHandler(io.Discard, nil), "slog_text": slog.NewTextHandler(io.Discard, nil),
-		"tint": tint.NewHandler(io.Discard, &tint.Options{NoColor: true}),
+		"tint": tint.NewTextHandler(io.Discard, &tint.Options{NoColor: true}),
 	} {
 		log := slog.New(h)
 		bench(name, func() { log.LogAttrs(ctx, slog.LevelInfo, yardstick.Message, yardstick.Attrs()...) })
