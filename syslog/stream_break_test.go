@@ -249,21 +249,7 @@ func TestR37_R40_R59_BrokenAnywhere(t *testing.T) {
 				for i := range n {
 					log.Info(breakText(i + 1))
 				}
-				logged := n
-				eventually(t, func() bool { // until all have broken that are to
-					logged++
-					log.Info(breakText(logged))
-					conns, _ := b.count()
-					return conns > breaks
-				})
-				if err := h.Flush(within(t)); err != nil {
-					t.Fatalf("%v; %+v", err, h.Stats())
-				}
-				if err := h.Close(); err != nil {
-					t.Error(err)
-				}
-				b.wait()
-				s := h.Stats()
+				logged, s := b.exhaust(h, n)
 				if missing := b.check(x.framing, logged, breakText, false); len(missing) > 0 {
 					t.Errorf("missing: %v", missing)
 				}
@@ -286,4 +272,25 @@ func (b *breaker) wait() {
 	b.l.Close()
 	b.mu.Unlock()
 	b.wg.Wait()
+}
+
+// exhaust goes on logging until all connections have broken that are to, and closes h. It returns how many were logged in all.
+func (b *breaker) exhaust(h *Handler, before int) (logged int, s delivery.Stats) {
+	b.t.Helper()
+	log := slog.New(h)
+	logged = before
+	eventually(b.t, func() bool {
+		logged++
+		log.Info(breakText(logged))
+		conns, _ := b.count()
+		return conns > b.breaks
+	})
+	if err := h.Flush(within(b.t)); err != nil {
+		b.t.Fatalf("%v; %+v", err, h.Stats())
+	}
+	if err := h.Close(); err != nil {
+		b.t.Error(err)
+	}
+	b.wait()
+	return logged, h.Stats()
 }

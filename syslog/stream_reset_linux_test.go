@@ -2,7 +2,6 @@ package syslog
 
 import (
 	"bytes"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -66,22 +65,7 @@ func TestR37_R50_Reset(t *testing.T) {
 			o.Delivery.SendTimeout = time.Minute
 			h = dialled(t, "tcp://"+b.addr, o)
 			close(begun)
-			log := slog.New(h)
-			logged := 0
-			eventually(t, func() bool {
-				logged++
-				log.Info(breakText(logged))
-				conns, _ := b.count()
-				return conns > breaks
-			})
-			if err := h.Flush(within(t)); err != nil {
-				t.Fatalf("%v; %+v", err, h.Stats())
-			}
-			if err := h.Close(); err != nil {
-				t.Error(err)
-			}
-			b.wait()
-			s := h.Stats()
+			logged, s := b.exhaust(h, 0)
 			missing, size := b.check(framing, logged, breakText, true), 0
 			for _, seq := range missing {
 				size += len(breakText(seq))

@@ -296,3 +296,21 @@ func mustFlushWithin(t testing.TB, e *Engine, limit time.Duration) {
 		t.Fatal(err)
 	}
 }
+
+// hangAt is a send of a network in which links to addr hang in Send and all others deliver.
+func hangAt(addr string) func(l *fakeLink, b *Batch) error {
+	return func(l *fakeLink, b *Batch) error {
+		if l.addr == addr {
+			return l.hang()
+		}
+		l.deliver(b)
+		return nil
+	}
+}
+
+// hangInDrain is a meet of a network in which only Close ends a goodbye.
+func hangInDrain(l *fakeLink, call string) {
+	if call == "drain" {
+		<-l.closed
+	}
+}

@@ -18,13 +18,7 @@ func TestR46_OthersTakeWhatWaitsBehindALinkThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newFakeNet(Limits{BatchRecords: 10})
 		a := addrs(3)
-		net.send = func(l *fakeLink, b *Batch) error {
-			if l.addr == a[0] {
-				return l.hang()
-			}
-			l.deliver(b)
-			return nil
-		}
+		net.send = hangAt(a[0])
 		e := newTestEngine(net, delivery.Options{}, resolveTo(a...))
 		for i := range 300 {
 			_ = e.Put(slog.LevelInfo, fmt.Appendf(nil, "%03d", i))
@@ -92,11 +86,7 @@ func TestDrainThatHangs(t *testing.T) {
 					if why == "age" {
 						net.limits.MaxAge = time.Second
 					}
-					net.meet = func(l *fakeLink, call string) {
-						if call == "drain" {
-							<-l.closed
-						}
-					}
+					net.meet = hangInDrain
 					a := addrs(2)
 					name := &answer{set: a[:1]}
 					e := newTestEngine(net, delivery.Options{Sync: sync, CloseTimeout: time.Second, SendTimeout: time.Second},
@@ -132,13 +122,7 @@ func TestR50_CloseEndsALinkWhoseAddressLeft(t *testing.T) {
 		net := newFakeNet(Limits{})
 		a := addrs(2)
 		name := &answer{set: a[:1]}
-		net.send = func(l *fakeLink, b *Batch) error {
-			if l.addr == a[0] {
-				return l.hang()
-			}
-			l.deliver(b)
-			return nil
-		}
+		net.send = hangAt(a[0])
 		e := newTestEngine(net, delivery.Options{CloseTimeout: time.Second, SendTimeout: time.Hour},
 			resolve.Options{Resolver: name, Refresh: time.Second})
 		_ = e.Put(slog.LevelInfo, []byte("m"))

@@ -28,11 +28,7 @@ func TestSyncGoodbyeThatHangsCostsNoRecord(t *testing.T) {
 			if why == "age" {
 				net.limits.MaxAge = time.Second
 			}
-			net.meet = func(l *fakeLink, call string) {
-				if call == "drain" {
-					<-l.closed
-				}
-			}
+			net.meet = hangInDrain
 			a := addrs(2)
 			name := &answer{set: a[:1]}
 			e := newTestEngine(net, delivery.Options{Sync: true}, resolve.Options{Resolver: name, Refresh: time.Second})

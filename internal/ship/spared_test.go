@@ -18,13 +18,7 @@ func TestOneHangingAddressOfAHundredCostsNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				net := newFakeNet(Limits{})
 				a := addrs(100)
-				net.send = func(l *fakeLink, b *Batch) error {
-					if l.addr == a[0] {
-						return l.hang()
-					}
-					l.deliver(b)
-					return nil
-				}
+				net.send = hangAt(a[0])
 				e := newTestEngine(net, delivery.Options{
 					QueueBytes: 512 << 10, Overflow: policy, CloseTimeout: time.Second,
 				}, resolveTo(a...))
